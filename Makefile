@@ -1,0 +1,73 @@
+# Spendgate. `make` alone lists the targets. Needs python3 (3.11 or newer) and make, nothing else.
+
+PYTHON ?= python3
+UV_VERSION := 0.13.9
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+LOCKED := $(VENV)/.locked
+INSTALLED := $(VENV)/.installed
+
+# Folders of code that exist so far; mypy refuses an empty one.
+CODE := layers/core/spendgate tests \
+	$(if $(wildcard functions/*/*.py),functions) \
+	$(if $(wildcard benchmarks/*.py),benchmarks)
+
+.DEFAULT_GOAL := help
+.PHONY: help local demo test check format bench lock clean install
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+
+local: $(INSTALLED) ## the whole gateway on this machine, with a demo provider; Ctrl-C ends it
+	@$(VENV)/bin/spendgate local $(ARGS)
+
+demo: $(INSTALLED) ## a runaway agent meets its budget
+	@$(VENV)/bin/spendgate demo $(ARGS)
+
+test: $(INSTALLED) ## all tests
+	@$(RUN) -m pytest $(ARGS)
+
+check: $(INSTALLED) ## ruff and mypy, strict
+	@$(RUN) -m ruff check $(CODE)
+	@$(RUN) -m ruff format --check $(CODE)
+	@$(RUN) -m mypy $(CODE)
+
+format: $(INSTALLED) ## let ruff format the code and mend what it can
+	@$(RUN) -m ruff check --fix-only $(CODE)
+	@$(RUN) -m ruff format $(CODE)
+
+bench: $(INSTALLED) ## the figures: round trips, write units, CPU a call, import time
+	@$(RUN) -m benchmarks $(ARGS)
+
+install: $(INSTALLED) ## make .venv as requirements.lock says
+
+lock: $(INSTALLED) ## resolve requirements.lock anew; ARGS=--upgrade for newer versions
+	@$(RUN) -m pip install --quiet --disable-pip-version-check 'uv==$(UV_VERSION)'
+	@$(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+		--extra local --extra dev $(ARGS) --output-file requirements.lock pyproject.toml
+	@if grep -nE '://|^ *--(find-links|index-url|extra-index-url|trusted-host)' requirements.lock; then \
+		echo 'make: requirements.lock names a host or a path (see above)' >&2; exit 1; fi
+
+clean: ## remove .venv and every cache; the gateway's state in .spendgate stays
+	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
+	@find layers functions tests -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+# Two marks: a changed lock makes the environment anew, so that it never holds what the lock does not;
+# a changed pyproject.toml only installs the project's own entry again.
+$(LOCKED): requirements.lock
+	@command -v $(PYTHON) >/dev/null || { \
+		echo 'make: $(PYTHON) is not installed; Spendgate needs Python 3.11 or newer (Debian: apt install python3 python3-venv)' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "make: $(PYTHON) is $$($(PYTHON) -V 2>&1); Spendgate needs Python 3.11 or newer (make PYTHON=python3.13 ...)" >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { \
+		echo 'make: $(PYTHON) cannot make an environment; on Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
+	@echo 'Making $(VENV) (once, about a minute) ...' >&2
+	@$(PYTHON) -m venv --clear $(VENV)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+$(INSTALLED): pyproject.toml $(LOCKED)
+	@$(RUN) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
