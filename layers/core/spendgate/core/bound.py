@@ -1,0 +1,242 @@
+"""The most that a call can cost, known before it is sent.
+
+The rule and its reasons are docs/pricing.md, "The bound"; the facts behind the allowances are those of
+``core/route.Framing``. Everything here is monotone in the output cap, so the largest cap that fits can be searched.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from spendgate.core.money import Picodollars, saturated
+from spendgate.core.price import FACTOR_ONE, STANDARD_TIER, PriceRow, Rates, Terms, cost, rows_touching, scaled
+from spendgate.core.request import RequestFacts
+from spendgate.core.route import Candidate, Framing, Provider
+from spendgate.core.usage import Usage, UsageReport
+from spendgate.errors import CostBoundUnknown, RefusalFacts
+
+# Providers print JSON again, indented at worst: measured at most 2.0 tokens a compact byte.
+JSON_FACTOR: Final = 2
+# Values that cost what the plain price says: "global" is Anthropic's inference_geo without a surcharge.
+_PLAIN: Final = {"geo": frozenset({"global", "not_available"}), "speed": frozenset({"standard"}), "residency": frozenset[str]()}
+_FACTOR_KINDS: Final = ("geo", "speed", "residency")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quote:
+    """One candidate's price, pinned: what an answer of it is settled with, whatever the catalogue does meanwhile.
+
+    ``rows`` are all rows that touch the call's lifetime; ``terms`` are the dearest that the request can be priced by.
+    """
+
+    candidate: Candidate
+    rows: tuple[PriceRow, ...]
+    terms: Terms
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """The bound of a call over all its candidates, and what it is made of."""
+
+    amount: Picodollars
+    input_tokens_max: int
+    output_tokens_max: int
+    output_cap: int
+    stamped: bool
+    quotes: tuple[Quote, ...]
+
+    @property
+    def tokens(self) -> int:
+        """All tokens that the call can use; what a ``tokens`` limit reserves."""
+        return self.input_tokens_max + self.output_tokens_max
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A candidate as the catalogue knows it."""
+
+    candidate: Candidate
+    provider: Provider
+    rows: tuple[PriceRow, ...]
+
+
+def bound(facts: RequestFacts, offers: Sequence[Offer], *, output_tokens_default: int | None) -> Bound:
+    """Return the bound of a call that can reach any of ``offers``; each must have at least one price row.
+
+    CostBoundUnknown where the output has no cap, or a tier or place asked for has no price.
+    """
+    cap, stamped = _output_cap(facts, offers, output_tokens_default)
+    parts = [_bound_of(facts, offer, cap) for offer in offers]
+    return Bound(
+        amount=max(part.amount for part in parts),
+        input_tokens_max=max(part.input_tokens_max for part in parts),
+        output_tokens_max=max(part.output_tokens_max for part in parts),
+        output_cap=cap,
+        stamped=stamped,
+        quotes=tuple(quote for part in parts for quote in part.quotes),
+    )
+
+
+def largest_cap_that_fits(
+    facts: RequestFacts, offers: Sequence[Offer], *, below: int, usd: int | None, tokens: int | None
+) -> int | None:
+    """Return the largest output cap under ``below`` whose bound fits the room that is left; None if not even 1 does.
+
+    ``usd`` in picodollars and ``tokens`` are the rooms; None is no limit.
+    """
+
+    def overflows(cap: int) -> bool:
+        parts = [_bound_of(facts, offer, cap) for offer in offers]
+        too_dear = usd is not None and max(part.amount for part in parts) > usd
+        return too_dear or (tokens is not None and max(part.tokens for part in parts) > tokens)
+
+    caps = range(1, max(below, 1))
+    return bisect_right(caps, False, key=overflows) or None  # noqa: FBT003
+
+
+def input_tokens_max(facts: RequestFacts, framing: Framing, context_tokens: int | None) -> int:
+    """Return the most input tokens that the provider can count: bytes and framing, never more than the context."""
+    tokens = facts.text_bytes + JSON_FACTOR * facts.json_bytes + framing.request + framing.part * facts.parts
+    if facts.tools or facts.structured:
+        tokens += framing.tooling + framing.tool * facts.tools
+    return tokens if context_tokens is None else min(tokens, context_tokens)
+
+
+def settled_cost(report: UsageReport, usage: Usage, quote: Quote, *, start: datetime, end: datetime) -> Picodollars:
+    """Return what an answer cost, by the pinned rows that were in force while it was made: of several, the dearest.
+
+    What the provider names (tier, place, speed) decides; what it leaves out, or names without a known rate, is priced
+    as it was reserved. ValueError where the row has no rate for what was used.
+    """
+    rows = rows_touching(quote.rows, start, end) or quote.rows
+    return Picodollars(max(cost(usage, row, _terms_reported(report, quote.terms, row)) for row in rows))
+
+
+def _output_cap(facts: RequestFacts, offers: Sequence[Offer], default: int | None) -> tuple[int, bool]:
+    if facts.output_cap is not None:
+        return facts.output_cap, False
+    # A provider refuses a cap above its model's maximum, so what is stamped is the smallest of all candidates'.
+    known = [row.output_tokens_max for offer in offers for row in offer.rows if row.output_tokens_max is not None]
+    if default is not None:
+        known.append(default)
+    if not known:
+        raise CostBoundUnknown(
+            f"the request has no output cap, and neither a price row of {facts.model!r} nor the budget gives one: "
+            "set the output cap in the request, or default_output_tokens on the budget",
+            facts=RefusalFacts(field="max_tokens", next_action="set an output cap in the request"),
+        )
+    return min(known), True
+
+
+def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
+    contexts = [row.context_tokens for row in offer.rows]
+    known = [tokens for tokens in contexts if tokens is not None]
+    # A row without a context size leaves the input as it was measured.
+    context = max(known) if len(known) == len(contexts) else None
+    framing = offer.provider.framing
+    tokens_in = input_tokens_max(facts, framing, context)
+    tokens_out = (cap + framing.output_overshoot) * facts.choices
+    terms = [_terms_assumed(facts, offer.provider, row) for row in offer.rows]
+    worst, worst_terms = 0, Terms()
+    for row, row_terms in zip(offer.rows, terms, strict=True):
+        for one in row_terms:
+            amount = _dearest(facts, row, one, tokens_in, tokens_out)
+            if amount >= worst:
+                worst, worst_terms = amount, one
+    quote = Quote(candidate=offer.candidate, rows=offer.rows, terms=worst_terms)
+    return Bound(
+        amount=saturated(worst),
+        input_tokens_max=tokens_in,
+        output_tokens_max=tokens_out,
+        output_cap=cap,
+        stamped=facts.output_cap is None,
+        quotes=(quote,),
+    )
+
+
+def _dearest(facts: RequestFacts, row: PriceRow, terms: Terms, tokens_in: int, tokens_out: int) -> int:
+    card = row.card_of(terms.service_tier)
+    if card is None:  # _terms_assumed names only tiers that the row has
+        raise ValueError(f"{row.id} has no rates for service tier {terms.service_tier!r}")
+    return max(
+        tokens_in * scaled(_input_rate_max(facts, rates), terms) + tokens_out * scaled(rates.output, terms)
+        for rates in card.reachable(tokens_in)
+    )
+
+
+def _input_rate_max(facts: RequestFacts, rates: Rates) -> int:
+    # Which tokens the provider finds in its cache is not known yet, and writing can cost more than missing.
+    possible = [rates.input, rates.cache_read]
+    if facts.cache_write != "none":
+        possible.append(rates.cache_write)
+    if facts.cache_write == "long":
+        possible.append(rates.cache_write_long)
+    return max(possible)
+
+
+def _terms_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> list[Terms]:
+    factors = tuple(
+        (kind, factor)
+        for kind in _FACTOR_KINDS
+        if (factor := _factor_assumed(kind, _asked(facts, provider, kind), row)) != FACTOR_ONE
+    )
+    return [Terms(service_tier=tier, factors=factors) for tier in _tiers_assumed(facts, provider, row)]
+
+
+def _asked(facts: RequestFacts, provider: Provider, kind: str) -> str | None:
+    match kind:
+        case "geo":
+            return facts.geo or provider.geo
+        case "speed":
+            # Fast mode is opt-in at every provider that has it, so an absent speed is the standard one.
+            return facts.speed or provider.speed or "standard"
+        case _:
+            return None
+
+
+def _factor_assumed(kind: str, value: str | None, row: PriceRow) -> int:
+    if value is None:
+        return row.factor_max(kind)
+    factor = row.factor_of(kind, value)
+    if factor is not None:
+        return factor
+    if value in _PLAIN[kind]:
+        return FACTOR_ONE
+    raise CostBoundUnknown(
+        f"{kind} {value!r} has no price at {row.provider} for {row.model}",
+        facts=RefusalFacts(field="inference_geo" if kind == "geo" else kind, next_action=f"leave {kind} out, or add its factor to the price row"),
+    )
+
+
+def _tiers_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> list[str]:
+    asked = facts.service_tier or provider.service_tier
+    if asked is None:
+        return [STANDARD_TIER, *(name for name, _ in row.service)]
+    if row.card_of(asked) is None:
+        raise CostBoundUnknown(
+            f"service_tier {asked!r} has no price at {row.provider} for {row.model}",
+            facts=RefusalFacts(field="service_tier", next_action="leave service_tier out, or add its rates to the price row"),
+        )
+    # A dearer tier may be served, and billed, as the standard one; a cheaper one never as a dearer.
+    return [STANDARD_TIER, asked]
+
+
+def _terms_reported(report: UsageReport, reserved: Terms, row: PriceRow) -> Terms:
+    tier = reserved.service_tier
+    if report.service_tier is not None and row.card_of(report.service_tier) is not None:
+        tier = report.service_tier
+    if row.card_of(tier) is None:
+        tier = STANDARD_TIER
+    said = {"geo": report.geo, "speed": report.speed}
+    factors = tuple((kind, _factor_reported(kind, said.get(kind), factor, row)) for kind, factor in reserved.factors)
+    return Terms(service_tier=tier, factors=factors)
+
+
+def _factor_reported(kind: str, value: str | None, reserved: int, row: PriceRow) -> int:
+    if value is None:
+        return reserved
+    if value in _PLAIN[kind]:
+        return FACTOR_ONE
+    return row.factor_of(kind, value) or reserved

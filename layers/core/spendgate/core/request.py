@@ -1,0 +1,35 @@
+"""What a dialect finds in a request: everything that the bound, the policy and the route need, and no text."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+CacheWrite = Literal["none", "short", "long"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RequestFacts:
+    """The cost-bearing facts of one request.
+
+    ``text_bytes`` is the greatest of the UTF-8 lengths of all text as sent, after NFC and after NFKC;
+    ``json_bytes`` the greater of the compact and the ASCII-escaped length of all JSON that the provider prints
+    again (tools, schemas, tool call arguments), not yet multiplied; ``parts`` counts messages and content parts.
+    ``output_cap`` is None where the request has none. ``choices`` multiplies the output (OpenAI's ``n``).
+    ``tool_results`` counts the tool results that this request brings back after the last assistant message.
+    ``cache_write`` is the dearest cache lifetime that the request asks the provider to write.
+    """
+
+    dialect: str
+    model: str
+    stream: bool = False
+    text_bytes: int
+    json_bytes: int = 0
+    parts: int = 0
+    tools: int = 0
+    structured: bool = False
+    output_cap: int | None = None
+    choices: int = 1
+    cache_write: CacheWrite = "none"
+    tool_results: int = 0
+    service_tier: str | None = None
+    geo: str | None = None
+    speed: str | None = None

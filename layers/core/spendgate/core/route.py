@@ -1,0 +1,55 @@
+"""Providers, candidates and routes: what a caller's model name can reach."""
+
+from dataclasses import dataclass
+from typing import Final
+
+CANDIDATES_MAX: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framing:
+    """Hidden tokens that a provider adds to a request, and what it may put out beyond the cap.
+
+    The defaults are an upper bound for hosts that publish nothing (measured values and their sources:
+    docs/pricing.md, "Framing"): a request's preamble, tools or structured output once, each tool, each message or part.
+    """
+
+    request: int = 1024
+    tooling: int = 1024
+    tool: int = 64
+    part: int = 16
+    output_overshoot: int = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """An endpoint that speaks a dialect, where its secret is, and its habits of counting.
+
+    ``secret`` is a reference (``env:NAME``, ``secretsmanager:NAME``), never a value; None where the host wants none.
+    ``service_tier``, ``geo``, ``speed`` declare what an absent field means at this account; undeclared is the dearest.
+    """
+
+    name: str
+    dialect: str
+    base_url: str
+    secret: str | None = None
+    framing: Framing = Framing()
+    service_tier: str | None = None
+    geo: str | None = None
+    speed: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """One (provider, model) that a route can reach."""
+
+    provider: str
+    model: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route:
+    """A name that a caller may ask for, and what it can reach, in order; all of one dialect."""
+
+    name: str
+    candidates: tuple[Candidate, ...]

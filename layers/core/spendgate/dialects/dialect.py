@@ -1,0 +1,65 @@
+"""What every wire protocol module offers. A dialect is a value: functions over bytes and parsed JSON, no I/O."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from spendgate.core.request import RequestFacts
+from spendgate.core.usage import UsageReport
+from spendgate.errors import Refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request that was read strictly: its facts, and what of it may go to a provider.
+
+    ``body`` is what was parsed and bounded; nothing else leaves. ``headers`` are the protocol's own headers that
+    go along (lower-case names). ``query`` is forwarded as it stands. ``wants_usage`` is False where the usage frame
+    of a stream must be hidden from the caller, who did not ask for it.
+    """
+
+    facts: RequestFacts
+    body: Mapping[str, Any]
+    headers: tuple[tuple[str, str], ...] = ()
+    query: str = ""
+    wants_usage: bool = True
+
+
+class Meter(Protocol):
+    """Reads an answer while it passes. Feeding it byte by byte gives the same result as all at once."""
+
+    def feed(self, data: bytes) -> bytes:
+        """Take bytes of the provider's answer; return those that may go to the caller now.
+
+        The frame that ends the protocol (``[DONE]``, ``message_stop``) and what follows is held back for ``end``.
+        """
+        ...
+
+    def end(self) -> bytes:
+        """The provider's answer is over: return the bytes held back."""
+        ...
+
+    def report(self) -> UsageReport:
+        """What the answer has said about itself so far."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """One wire protocol.
+
+    ``read(body, headers, query)`` raises RequestInvalid or CostBoundUnknown, naming the field. ``outgoing(request,
+    model, output_cap)`` gives the body to send: the candidate's model, and the output cap stamped where the caller
+    gave none (the number that was bounded). ``meter(request)`` reads an SSE answer, ``report(body)`` a whole JSON one.
+    ``refusal(refused, request_id)`` is the error document that the dialect's SDKs parse; ``stream_error`` the same
+    as an in-band event for a stream that has begun. ``upstream_path`` is appended to the provider's base URL.
+    """
+
+    name: str
+    upstream_path: str
+    read: Callable[[Mapping[str, Any], Mapping[str, str], str], Request]
+    outgoing: Callable[[Request, str, int], bytes]
+    meter: Callable[[Request], Meter]
+    report: Callable[[bytes], UsageReport]
+    refusal: Callable[[Refused, str], dict[str, Any]]
+    stream_error: Callable[[Refused, str], bytes]
