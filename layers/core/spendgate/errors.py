@@ -27,6 +27,7 @@ SpendgateError
         RevisionConflict     somebody else changed what was to be changed
         BudgetMissing        no budget of this path
     ConfigurationInvalid     every problem of a configuration, each with its place
+    LocalStoreFailed         the local run's store did not start, or did not stop cleanly
 
 Where several refusals apply, the first of this order is answered: stop, request_too_expensive,
 over_budget, budget_busy, rate_limited; within one kind the budget nearest to the root.
@@ -223,3 +224,7 @@ class ConfigurationInvalid(SpendgateError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class LocalStoreFailed(SpendgateError):
+    """The store of a local run did not start, or did not stop cleanly; the message says what to do."""
