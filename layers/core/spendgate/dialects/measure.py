@@ -1,0 +1,131 @@
+"""How large a request is for a tokenizer, in bytes.
+
+A byte-level tokenizer makes at most one token of a byte, but some normalise first, and providers print JSON again in
+their own way. So text is measured after the dearest normalisation, and JSON in its dearest spelling.
+"""
+
+import json
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import unquote
+
+from spendgate.errors import CostBoundUnknown, RefusalFacts
+
+# No code point grows more than 11 times under NFKC (U+FDFA: 3 bytes become 33).
+NORMALISATION_GROWTH_MAX: Final = 11
+# Above this, text outgrows every context window anyway; normalising it would only cost memory.
+_NORMALISED_BYTES_MAX: Final = 4 * 1024 * 1024
+# A number such as 1e16 may be printed again as 10000000000000000, 22 characters at most in the common printers.
+# It follows a bracket, colon or comma, in JSON inside a string also a blank or an escaped one.
+_EXPONENT: Final = re.compile(r"[\[:, nrt]-?[0-9][0-9.]*[eE][+-]?[0-9]")
+_EXPONENT_BYTES: Final = 12
+_REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
+_DEFINITIONS: Final = ("$defs", "definitions")
+_INDEX: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
+_SCHEMA_DEPTH_MAX: Final = 200
+_GROWTH_MAX: Final = 2
+
+
+def text_bytes(text: str) -> int:
+    """Return the greatest of the UTF-8 lengths of a text as it is, after NFC and after NFKC."""
+    if text.isascii():
+        return len(text)
+    length = _utf8_length(text)
+    if length > _NORMALISED_BYTES_MAX:
+        return length * NORMALISATION_GROWTH_MAX
+    if unicodedata.is_normalized("NFKC", text):
+        # What is in NFKC is in NFC too.
+        return length
+    return max(length, *(_utf8_length(unicodedata.normalize(form, text)) for form in ("NFC", "NFKC")))
+
+
+def json_bytes(value: Any) -> int:
+    """Return the length of JSON in its dearest compact spelling; not yet multiplied for indentation."""
+    escaped = _ascii(value)
+    # Escaping is never shorter than UTF-8, but can be shorter than normalised text: U+FDFA has 6 and 33 bytes.
+    dearest = len(escaped) if "\\u" not in escaped else max(len(escaped), text_bytes(_plain(value)))
+    return dearest + _EXPONENT_BYTES * len(_EXPONENT.findall(escaped))
+
+
+def schema_growth(schema: Any, *, place: str) -> int:
+    """Return what a JSON schema grows by when its local references are inlined, as providers may do.
+
+    CostBoundUnknown where a reference leads to itself or nowhere, or where inlining more than doubles the schema.
+    """
+    spelled = _ascii(schema)
+    if not any(f'"{name}"' in spelled for name in _REFERENCES):
+        return 0
+    plain = json_bytes(schema)
+    inlined = _Inliner(root=schema, place=place).size(schema, depth=0, at_root=True)
+    if inlined > _GROWTH_MAX * plain:
+        raise _unbounded(place, f"its references make it more than {_GROWTH_MAX} times as large when they are inlined")
+    return max(0, inlined - plain)
+
+
+@dataclass(slots=True)
+class _Inliner:
+    root: Any
+    place: str
+    # The size of each reference's target; None while it is being measured, so that a cycle is seen.
+    sizes: dict[str, int | None] = field(default_factory=dict)
+
+    def size(self, node: Any, *, depth: int, at_root: bool = False) -> int:
+        if depth > _SCHEMA_DEPTH_MAX:
+            raise _unbounded(self.place, "its references nest too deep")
+        if isinstance(node, list):
+            return 2 + sum(1 + self.size(item, depth=depth + 1) for item in node)
+        if not isinstance(node, dict):
+            return json_bytes(node)
+        total = 2
+        for key, value in node.items():
+            if key in _REFERENCES and isinstance(value, str) and value.startswith("#"):
+                total += 1 + self._target_size(value, depth=depth + 1)
+            elif not (at_root and key in _DEFINITIONS):
+                total += 2 + json_bytes(key) + self.size(value, depth=depth + 1)
+        return total
+
+    def _target_size(self, reference: str, *, depth: int) -> int:
+        if reference in self.sizes:
+            known = self.sizes[reference]
+            if known is None:
+                raise _unbounded(self.place, "one of its references leads to itself")
+            return known
+        self.sizes[reference] = None
+        target = self._target(reference)
+        size = self.size(target, depth=depth, at_root=target is self.root)
+        self.sizes[reference] = size
+        return size
+
+    def _target(self, reference: str) -> Any:
+        node = self.root
+        for part in unquote(reference[1:]).split("/")[1:]:
+            name = part.replace("~1", "/").replace("~0", "~")
+            if isinstance(node, Mapping) and name in node:
+                node = node[name]
+            elif isinstance(node, list) and _INDEX.fullmatch(name) and int(name) < len(node):
+                node = node[int(name)]
+            else:
+                raise _unbounded(self.place, "one of its references leads nowhere")
+        return node
+
+
+def _ascii(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _plain(value: Any) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _utf8_length(text: str) -> int:
+    return len(text.encode("utf-8", "surrogatepass"))
+
+
+def _unbounded(place: str, why: str) -> CostBoundUnknown:
+    return CostBoundUnknown(
+        f"The cost of {place} is not bounded: {why}.",
+        facts=RefusalFacts(field=place, next_action="Write the schema without that reference."),
+    )

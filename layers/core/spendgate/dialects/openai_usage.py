@@ -1,0 +1,157 @@
+"""What an OpenAI-shaped answer used, in disjoint buckets, whole or streamed."""
+
+from typing import Any, Final
+
+from spendgate.core.usage import Usage, UsageReport
+from spendgate.dialects.dialect import Request
+from spendgate.dialects.json_strict import parse_answer
+from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, usage_report
+from spendgate.dialects.sse import Frame
+
+PATHS: Final = {
+    "prompt": ("prompt_tokens",),
+    "completion": ("completion_tokens",),
+    "total": ("total_tokens",),
+    "cached": ("prompt_tokens_details", "cached_tokens"),
+    # DeepSeek's name for the same.
+    "cache_hit": ("prompt_cache_hit_tokens",),
+    "cache_write": ("prompt_tokens_details", "cache_write_tokens"),
+    "audio_input": ("prompt_tokens_details", "audio_tokens"),
+    "image_input": ("prompt_tokens_details", "image_tokens"),
+    "reasoning": ("completion_tokens_details", "reasoning_tokens"),
+    "audio_output": ("completion_tokens_details", "audio_tokens"),
+    "image_output": ("completion_tokens_details", "image_tokens"),
+}
+_DONE: Final = b"[DONE]"
+
+
+def meter(request: Request) -> StreamMeter:
+    """Return the meter of a streamed answer."""
+    return StreamMeter(_ChatStream(request))
+
+
+def report(body: bytes, request: Request | None = None) -> UsageReport:
+    """Read a whole answer; cache writes are of the long lifetime only if ``request`` asked for it."""
+    document = parse_answer(body)
+    counts, identity = Counts(PATHS), Identity()
+    problem = None
+    if not isinstance(document, dict):
+        problem = "answer_unreadable"
+    else:
+        identity.take(document)
+        counts.take(document.get("usage"))
+        problem = "error_in_answer" if document.get("error") is not None else problem_of(counts)
+    usage = buckets(counts, long_writes=_long_writes(request)) if counts.seen else None
+    finished = problem not in {"answer_unreadable", "error_in_answer"}
+    return usage_report(usage=usage, identity=identity, problem=problem, finished=finished)
+
+
+def problem_of(counts: Counts) -> str | None:
+    """Name what is wrong with the counts; a missing total is as bad as a wrong one."""
+    if not counts.seen:
+        return "usage_missing"
+    if counts.unusable or counts.get("prompt") is None or counts.get("completion") is None:
+        return "usage_unusable"
+    return None
+
+
+def buckets(counts: Counts, *, long_writes: bool) -> Usage:
+    """Split the inclusive counts; details never add to a total that contains them."""
+    prompt = counts.detail("prompt")
+    output = capped(_output(counts, prompt))
+    # Details may overlap in compatible servers: each takes what the dearer ones left.
+    write = min(counts.detail("cache_write"), prompt)
+    read = min(max(counts.detail("cached"), counts.detail("cache_hit")), prompt - write)
+    audio_input = min(counts.detail("audio_input"), prompt - write - read)
+    image_input = min(counts.detail("image_input"), prompt - write - read - audio_input)
+    audio_output = min(counts.detail("audio_output"), output)
+    image_output = min(counts.detail("image_output"), output - audio_output)
+    return Usage(
+        input_uncached=prompt - write - read - audio_input - image_input,
+        cache_read=read,
+        cache_write=0 if long_writes else write,
+        cache_write_long=write if long_writes else 0,
+        audio_input=audio_input,
+        image_input=image_input,
+        output=output - audio_output - image_output,
+        audio_output=audio_output,
+        image_output=image_output,
+    )
+
+
+def _output(counts: Counts, prompt: int) -> int:
+    completion, reasoning = counts.detail("completion"), counts.detail("reasoning")
+    total = counts.get("total")
+    if total is not None:
+        # Some servers count reasoning only in the total; whatever else the total holds is priced as output too.
+        return max(completion, reasoning, total - prompt)
+    # Reasoning that is larger than the completion cannot be inside it.
+    return completion + reasoning if reasoning > completion else completion
+
+
+def _long_writes(request: Request | None) -> bool:
+    return request is not None and request.facts.cache_write == "long"
+
+
+class _ChatStream:
+    """The chunks of one streamed completion.
+
+    It is finished when ``[DONE]`` was seen, or when it is over after a chunk that carries usage and no choices (the
+    protocol's last but one). Usage beside choices may be a count so far, so it does not end a stream.
+    """
+
+    def __init__(self, request: Request) -> None:
+        self._wants_usage = request.wants_usage
+        self._long_writes = _long_writes(request)
+        self._counts = Counts(PATHS)
+        self._identity = Identity()
+        self._done = False
+        self._closing_usage = False
+        self._error = False
+        self._unreadable = False
+
+    def take(self, frame: Frame) -> Passage:
+        if not frame.readable:
+            self._unreadable = True
+            return Passage.FLOW
+        if frame.data is None or not frame.data.strip():
+            return Passage.FLOW
+        if frame.data.strip().startswith(_DONE):
+            self._done = True
+            return Passage.LAST
+        chunk = parse_answer(frame.data)
+        if not isinstance(chunk, dict):
+            # It may have been the usage.
+            self._unreadable = True
+            return Passage.FLOW
+        return self._take_chunk(chunk)
+
+    def report(self, *, over: bool) -> UsageReport:
+        finished = (self._done or (over and self._closing_usage)) and not self._error
+        usage = buckets(self._counts, long_writes=self._long_writes) if self._counts.seen else None
+        return usage_report(
+            usage=usage,
+            identity=self._identity,
+            problem=self._problem(finished=finished),
+            finished=finished,
+        )
+
+    def _take_chunk(self, chunk: dict[str, Any]) -> Passage:
+        if chunk.get("error") is not None:
+            self._error = True
+        self._identity.take(chunk)
+        usage = chunk.get("usage")
+        self._counts.take(usage)
+        if usage is None or chunk.get("choices"):
+            return Passage.FLOW
+        self._closing_usage = True
+        return Passage.FLOW if self._wants_usage or self._error else Passage.HIDE
+
+    def _problem(self, *, finished: bool) -> str | None:
+        if self._error:
+            return "error_in_stream"
+        if self._unreadable:
+            return "frame_unreadable"
+        if not finished:
+            return "stream_unfinished"
+        return problem_of(self._counts)

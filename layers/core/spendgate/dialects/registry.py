@@ -1,0 +1,12 @@
+"""The dialects by name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from spendgate.dialects import anthropic_messages, openai_chat
+from spendgate.dialects.dialect import Dialect
+
+DIALECTS: Final[Mapping[str, Dialect]] = MappingProxyType(
+    {dialect.name: dialect for dialect in (openai_chat.DIALECT, anthropic_messages.DIALECT)}
+)
