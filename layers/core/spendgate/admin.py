@@ -1,0 +1,297 @@
+"""What operators do: plan and apply a configuration, look at budgets, make and revoke keys, stop, resume, reconcile.
+
+Plain values in, JSON-ready dicts out. Everything that changes something leaves an event: who, when, from what to
+what, and why. ``by`` is who asks, as the transport knows it (the local user, an AWS identity).
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any, Final
+
+from spendgate import admin_reconcile as reconciliation
+from spendgate import configuration
+from spendgate.admin_apply import Applier
+from spendgate.admin_input import invalid, sentence
+from spendgate.admin_plan import Snapshot, is_run, plan
+from spendgate.admin_view import (
+    budget_view,
+    counter_text,
+    event_view,
+    instant_text,
+    key_policy_view,
+    key_view,
+    reservation_view,
+    stop_view,
+)
+from spendgate.core.budget import PATH_LENGTH_MAX, BudgetState, Stop, is_within
+from spendgate.core.event import Event
+from spendgate.core.key import KEY_BYTES, Key, hash_secret, new_secret
+from spendgate.core.reservation import STATES, Reservation, is_id
+from spendgate.errors import (
+    BudgetMissing,
+    NotFound,
+    RefusalFacts,
+    RequestConflict,
+    ReservationMissing,
+    RevisionConflict,
+)
+from spendgate.store.audit import audit
+from spendgate.store.config import Config
+from spendgate.store.ledger import Ledger
+
+LIST_LENGTH_MAX: Final = 1000
+KEY_MODELS_MAX: Final = 64
+EVENT_DAYS_MAX: Final = 92
+AUDIT_PAUSE_SECONDS: Final = 0.2
+_KEY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Admin:
+    """The operators' use cases over one ledger and one configuration store."""
+
+    ledger: Ledger
+    config: Config
+    _: KW_ONLY
+    clock: Callable[[], datetime]
+    randomness: Callable[[int], bytes]
+    # Plain-http providers on loopback: for local runs only.
+    loopback_http: bool = False
+
+    # --- the configuration file
+
+    def plan(self, text: str) -> dict[str, Any]:
+        """Return what applying a file would change, and the id under which exactly that can be applied."""
+        parsed = configuration.parse(text, loopback_http=self.loopback_http)
+        return plan(text, parsed, self._snapshot(), self.clock()).view()
+
+    def apply(self, text: str, *, by: str, plan_id: str | None = None) -> dict[str, Any]:
+        """Apply a file, and return the secrets of new keys, this once.
+
+        RevisionConflict where the file or the store is no longer what ``plan_id`` was made from.
+        """
+        parsed = configuration.parse(text, loopback_http=self.loopback_http)
+        snapshot, now = self._snapshot(), self.clock()
+        planned = plan(text, parsed, snapshot, now)
+        if plan_id is not None and plan_id != planned.id:
+            raise RevisionConflict("the file or what is stored has changed since this plan was made: plan again")
+        applier = Applier(
+            ledger=self.ledger,
+            config=self.config,
+            configuration=parsed,
+            snapshot=snapshot,
+            now=now,
+            by=by,
+            randomness=self.randomness,
+        )
+        return {**planned.view(), **applier.apply(planned).view()}
+
+    # --- budgets
+
+    def budgets(self, path: str | None = None) -> dict[str, Any]:
+        """Return every budget with its windows, in path order; with a path only that one and what is below it."""
+        now = self.clock()
+        states = self.ledger.budgets()
+        if path is not None:
+            states = tuple(state for state in states if is_within(state.policy.path, path))
+            if not states:
+                raise _no_budget(path)
+        return {"at": instant_text(now), "budgets": [budget_view(state, now) for state in states]}
+
+    def stop(self, path: str, *, reason: str, by: str) -> dict[str, Any]:
+        """Let no paid call through at or below a budget until somebody resumes it; a first stop keeps its reason."""
+        reason = sentence(reason, "reason")
+        now = self.clock()
+        if self._budget(path).policy.stop is None:
+            stop = Stop(reason=reason, at=now, by=by)
+            self.ledger.stop(path, stop, self._event("budget_stopped", path, by, reason, None, stop_view(stop)))
+        return budget_view(self._budget(path), now)
+
+    def resume(self, path: str, *, reason: str, by: str) -> dict[str, Any]:
+        """Take a stop off a budget. RequestConflict where it is not stopped itself."""
+        reason = sentence(reason, "reason")
+        state = self._budget(path)
+        if state.policy.stop is None:
+            above = [one for one in self.ledger.budgets() if one.policy.stop and is_within(path, one.policy.path)]
+            hint = f"; {above[0].policy.path}, above it, is" if above else ""
+            raise RequestConflict(f"budget {path} is not stopped{hint}", facts=RefusalFacts(budget=path))
+        before = stop_view(state.policy.stop)
+        self.ledger.resume(path, self._event("budget_resumed", path, by, reason, before, None))
+        return budget_view(self._budget(path), self.clock())
+
+    # --- keys
+
+    def keys(self) -> dict[str, Any]:
+        """Return all keys, by name; never a secret."""
+        now = self.clock()
+        keys = sorted(
+            self.config.keys(), key=lambda key: (key.name, key.revoked_at or datetime.max.replace(tzinfo=UTC))
+        )
+        return {"keys": [key_view(key, now) for key in keys]}
+
+    def create_key(
+        self, name: str, *, budget: str, models: Sequence[str] = (), expires_at: datetime | None = None, by: str
+    ) -> dict[str, Any]:
+        """Make a key; its secret is in the answer, and nowhere else."""
+        if _KEY_NAME.fullmatch(name) is None:
+            raise invalid("name", "small letters, digits, '.', '_' and '-', 1 to 64, the first a letter or digit")
+        now = self.clock()
+        if expires_at is not None and expires_at <= now:
+            raise invalid("expires_at", f"must lie in the future; it is {instant_text(now)} now")
+        if is_run(budget):
+            raise invalid("budget", "a key belongs to a budget, not to a run")
+        self._budget(budget)
+        self._check_models(models)
+        if any(key.revoked_at is None for key in self._keys_named(name)):
+            raise RequestConflict(f"there is a key {name} already: revoke it first, or take another name")
+        secret = new_secret(self.randomness(KEY_BYTES))
+        key = Key(
+            hash=hash_secret(secret),
+            name=name,
+            budget=budget,
+            models=tuple(dict.fromkeys(models)),
+            expires_at=expires_at,
+        )
+        after = key_policy_view(budget=key.budget, models=key.models, expires_at=key.expires_at)
+        self.config.put_key(key, self._event("key_created", f"key:{name}", by, None, None, after))
+        return {"key": key_view(key, now), "secret": secret}
+
+    def revoke_key(self, name: str, *, by: str) -> dict[str, Any]:
+        """Revoke a key, from the next call on; again is a no-op."""
+        keys = self._keys_named(name)
+        if not keys:
+            raise NotFound(f"there is no key {name}")
+        now = self.clock()
+        for key in keys:
+            if key.revoked_at is None:
+                before = key_policy_view(budget=key.budget, models=key.models, expires_at=key.expires_at)
+                self.config.revoke_key(key, now, self._event("key_revoked", f"key:{name}", by, None, before, None))
+        return {"keys": [key_view(key, now) for key in self._keys_named(name)]}
+
+    # --- reservations
+
+    def reservations(self, *, budget: str | None = None, state: str | None = None, limit: int = 50) -> dict[str, Any]:
+        """Return reservations, the newest first."""
+        if state is not None and state not in STATES:
+            raise invalid("state", f"one of {', '.join(STATES)}")
+        if not 1 <= limit <= LIST_LENGTH_MAX:
+            raise invalid("limit", f"a number from 1 to {LIST_LENGTH_MAX}")
+        if budget is not None:
+            self._budget(budget)
+        wanted = next((one for one in STATES if one == state), None)
+        found = self.ledger.reservations(budget=budget, state=wanted, limit=limit, now=self.clock())
+        return {"reservations": [reservation_view(one) for one in found]}
+
+    def reservation(self, reservation_id: str) -> dict[str, Any]:
+        """Return one reservation."""
+        return reservation_view(self._reservation(reservation_id))
+
+    def reconcile(
+        self, reservation_id: str, *, action: str, cost: str | None, evidence: str, by: str
+    ) -> dict[str, Any]:
+        """End a reservation that did not end by itself: settle at a cost, release, or charge in full.
+
+        The same again changes nothing; anything else on a resolved one is TransitionIllegal.
+        """
+        wanted = reconciliation.parse_action(action)
+        amount = reconciliation.parse_cost(wanted, cost)
+        evidence = sentence(evidence, "evidence")
+        reservation, now = self._reservation(reservation_id), self.clock()
+        resolution = reconciliation.resolution(reservation, wanted, amount, evidence=evidence, by=by)
+        if reconciliation.may_resolve(reservation, resolution, now):
+            event = reconciliation.event(reservation, resolution, now)
+            reservation = self.ledger.resolve(reservation_id, resolution, now, event=event)
+        exceeds = amount is not None and amount > reservation.asked.usd
+        return {"reservation": reservation_view(reservation), "exceeds_reserved": exceeds}
+
+    # --- proof and trail
+
+    def audit(self) -> dict[str, Any]:
+        """Recompute every counter from the reservations and return each difference."""
+        pause = partial(self.ledger.timing.sleep, AUDIT_PAUSE_SECONDS)
+        report = audit(self.ledger, self.clock(), pause=pause)
+        differences = [
+            {
+                "budget": one.budget,
+                "counter": one.counter,
+                "expected": counter_text(one.counter, one.expected),
+                "found": counter_text(one.counter, one.found),
+            }
+            for one in report.differences
+        ]
+        return {
+            "clean": not differences,
+            "budgets": report.budgets,
+            "reservations": report.reservations,
+            "differences": differences,
+        }
+
+    def events(self, limit: int = 50) -> dict[str, Any]:
+        """Return what operators changed in the last ``EVENT_DAYS_MAX`` days, the newest first."""
+        if not 1 <= limit <= LIST_LENGTH_MAX:
+            raise invalid("limit", f"a number from 1 to {LIST_LENGTH_MAX}")
+        found: list[Event] = []
+        now = self.clock()
+        for days in range(EVENT_DAYS_MAX):
+            found += reversed(self.ledger.events(f"{now - timedelta(days=days):%Y-%m-%d}"))
+            if len(found) >= limit:
+                break
+        return {"events": [event_view(event) for event in found[:limit]]}
+
+    # --- private
+
+    def _snapshot(self) -> Snapshot:
+        return Snapshot(
+            budgets=tuple(state for state in self.ledger.budgets() if not is_run(state.policy.path)),
+            keys=self.config.keys(),
+            providers=self.config.providers(),
+            routes=self.config.routes(),
+            prices=self.config.all_prices(),
+            managed=self.config.managed(),
+        )
+
+    def _keys_named(self, name: str) -> list[Key]:
+        keys = self.config.keys()
+        return [key for key in keys if key.name == name]
+
+    def _budget(self, path: str) -> BudgetState:
+        if not 1 <= len(path) <= PATH_LENGTH_MAX:
+            raise _no_budget(path[:PATH_LENGTH_MAX])
+        state = self.ledger.budget(path)
+        if state is None:
+            raise _no_budget(path)
+        return state
+
+    def _reservation(self, reservation_id: str) -> Reservation:
+        if not is_id(reservation_id):
+            raise invalid("id", "a reservation's id has 26 capital letters and digits")
+        found = self.ledger.reservation(reservation_id)
+        if found is None:
+            raise ReservationMissing(f"there is no reservation {reservation_id}")
+        return found
+
+    def _check_models(self, models: Sequence[str]) -> None:
+        routes = sorted(route.name for route in self.config.routes())
+        if len(models) > KEY_MODELS_MAX:
+            raise invalid("models", f"at most {KEY_MODELS_MAX}")
+        for model in models:
+            if model not in routes:
+                raise invalid("models", f"there is no route {model!r}; routes: {', '.join(routes) or 'none'}")
+
+    def _event(
+        self,
+        kind: str,
+        subject: str,
+        by: str,
+        reason: str | None,
+        before: dict[str, Any] | None,
+        after: dict[str, Any] | None,
+    ) -> Event:
+        return Event(kind=kind, subject=subject, at=self.clock(), by=by, reason=reason, before=before, after=after)
+
+
+def _no_budget(path: str) -> BudgetMissing:
+    return BudgetMissing(f"there is no budget {path!r}")

@@ -1,0 +1,271 @@
+"""What operators see: core values as JSON-ready dicts, money as exact USD strings, times as ISO instants with Z."""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, Stop
+from spendgate.core.event import Event
+from spendgate.core.key import Key
+from spendgate.core.money import usd_text
+from spendgate.core.policy import amount_text
+from spendgate.core.price import FACTOR_ONE, PriceRow, RateCard, Rates
+from spendgate.core.reservation import Reservation
+from spendgate.core.route import Framing, Provider, Route
+from spendgate.core.usage import BUCKETS, Usage
+from spendgate.core.window import (
+    MEASURES,
+    bucket_start,
+    counter,
+    counter_window,
+    is_bucket,
+    outside_the_hour,
+    resets_at,
+)
+
+TOKENS_PER_RATE: Final = 1_000_000
+# Enough to tell two keys of one name apart, useless for anything else.
+KEY_ID_CHARACTERS: Final = 12
+
+
+def instant_text(at: datetime) -> str:
+    """Return an instant as ISO text with Z, with a fraction only where it has one."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def budget_view(state: BudgetState, now: datetime) -> dict[str, Any]:
+    """Return a budget with every limited window as it stands, and what was spent whether or not it is limited."""
+    policy = state.policy
+    return {
+        "path": policy.path,
+        "rev": policy.rev,
+        "mode": policy.mode,
+        "unbudgeted": policy.unbudgeted,
+        "stop": None if policy.stop is None else stop_view(policy.stop),
+        "expires_at": None if policy.expires_at is None else instant_text(policy.expires_at),
+        "reserved": usd_text(state.reserved),
+        "unknown": usd_text(state.unknown),
+        "committed": {window: usd_text(_committed(state, "usd", window, now)) for window in ("day", "month", "life")},
+        "windows": [window_view(state, limit, now) for limit in policy.limits],
+        "policy": policy_view(policy),
+    }
+
+
+def window_view(state: BudgetState, limit: Limit, now: datetime) -> dict[str, Any]:
+    """Return a limit and what stands against it: settled + reserved (of it unknown) + free, never more than is known."""
+    view: dict[str, Any] = {
+        "measure": limit.measure,
+        "window": limit.window,
+        "maximum": amount_text(limit.measure, limit.maximum),
+    }
+    if limit.window == "request":
+        return view
+    committed = _committed(state, limit.measure, limit.window, now)
+    # What is reserved is known for the whole budget only: of a window it is at most what is committed there.
+    reserved = min(state.reserved, committed) if limit.measure == "usd" else 0
+    unknown = min(state.unknown, reserved)
+    amounts = {
+        "committed": committed,
+        "settled": committed - reserved,
+        "reserved": reserved,
+        "unknown": unknown,
+        "free": max(limit.maximum - committed, 0),
+    }
+    resets = _hour_moves(state, limit, now) if limit.window == "hour" else resets_at(limit.window, now)
+    view.update((name, amount_text(limit.measure, amount)) for name, amount in amounts.items())
+    view["resets_at"] = None if resets is None else instant_text(resets)
+    return view
+
+
+def policy_view(policy: BudgetPolicy) -> dict[str, Any]:
+    """Return a budget's policy in the shape of the configuration file; what it leaves out is the default."""
+    view: dict[str, Any] = {}
+    if policy.limits:
+        view["limits"] = limits_view(policy.limits)
+    if policy.mode != "enforce":
+        view["mode"] = policy.mode
+    for name in ("unbudgeted", "failover", "stop_on_unknown"):
+        if getattr(policy, name):
+            view[name] = True
+    if policy.default_output_tokens is not None:
+        view["default_output_tokens"] = policy.default_output_tokens
+    if policy.runs is not None:
+        view["runs"] = {"limits": limits_view(policy.runs.limits)}
+        if policy.runs.expire_after is not None:
+            view["runs"]["expire_after"] = span_text(policy.runs.expire_after)
+        if policy.runs.stop_on_unknown:
+            view["runs"]["stop_on_unknown"] = True
+    return view
+
+
+def limits_view(limits: Iterable[Limit]) -> dict[str, dict[str, str]]:
+    """Return limits as the file nests them: measure, window, maximum."""
+    view: dict[str, dict[str, str]] = {}
+    for limit in sorted(limits, key=lambda limit: MEASURES.index(limit.measure)):
+        view.setdefault(limit.measure, {})[limit.window] = amount_text(limit.measure, limit.maximum)
+    return view
+
+
+def span_text(span: timedelta) -> str:
+    """Return a length of time in its largest whole unit: ``24h``, ``90m``, ``45s``."""
+    seconds = int(span.total_seconds())
+    for unit, size in (("h", 3600), ("m", 60)):
+        if seconds and seconds % size == 0:
+            return f"{seconds // size}{unit}"
+    return f"{seconds}s"
+
+
+def stop_view(stop: Stop) -> dict[str, Any]:
+    return {"reason": stop.reason, "at": instant_text(stop.at), "by": stop.by, "reservation": stop.reservation}
+
+
+def key_view(key: Key, now: datetime) -> dict[str, Any]:
+    """Return a key's record; of its hash only enough to tell two of one name apart."""
+    expired = key.expires_at is not None and key.expires_at <= now
+    return {
+        "name": key.name,
+        "id": key.hash[:KEY_ID_CHARACTERS],
+        "budget": key.budget,
+        "models": list(key.models),
+        "expires_at": None if key.expires_at is None else instant_text(key.expires_at),
+        "revoked_at": None if key.revoked_at is None else instant_text(key.revoked_at),
+        "state": "revoked" if key.revoked_at is not None else "expired" if expired else "live",
+    }
+
+
+def key_policy_view(*, budget: str, models: Iterable[str], expires_at: datetime | None) -> dict[str, Any]:
+    """Return what a key may do, in the shape of the configuration file."""
+    view: dict[str, Any] = {"budget": budget}
+    if models := list(models):
+        view["models"] = models
+    if expires_at is not None:
+        view["expires"] = instant_text(expires_at)
+    return view
+
+
+def provider_view(provider: Provider) -> dict[str, Any]:
+    """Return a provider; its secret is a reference, never a value."""
+    view: dict[str, Any] = {"dialect": provider.dialect, "base_url": provider.base_url}
+    for name in ("secret", "service_tier", "geo", "speed"):
+        if getattr(provider, name) is not None:
+            view[name] = getattr(provider, name)
+    if provider.framing != Framing():
+        view["framing"] = asdict(provider.framing)
+    return view
+
+
+def route_view(route: Route) -> dict[str, Any]:
+    return {"candidates": [{"provider": one.provider, "model": one.model} for one in route.candidates]}
+
+
+def price_view(row: PriceRow) -> dict[str, Any]:
+    """Return a price row with its rates in USD per million tokens."""
+    view: dict[str, Any] = {"from": instant_text(row.valid_from), **_card_view(row.card)}
+    if row.service:
+        view["service"] = {name: _card_view(card) for name, card in row.service}
+    if row.factors:
+        view["factors"] = {
+            f"{kind}.{value}": usd_text(number * 10**12 // FACTOR_ONE) for kind, value, number in row.factors
+        }
+    if row.fees:
+        view["fees"] = {kind: usd_text(amount) for kind, amount in row.fees}
+    for name in ("context_tokens", "output_tokens_max"):
+        if getattr(row, name) is not None:
+            view[name] = getattr(row, name)
+    if row.aliases:
+        view["aliases"] = list(row.aliases)
+    return view
+
+
+def reservation_view(reservation: Reservation) -> dict[str, Any]:
+    """Return a reservation's record: what was held, what it came to, who served it, how it ended."""
+    one = reservation
+    return {
+        "id": one.id,
+        "state": one.state,
+        "budget": one.path,
+        "budgets": [hold.budget for hold in one.holds],
+        "key": one.key_name,
+        "route": one.route,
+        "dialect": one.dialect,
+        "provider": one.provider,
+        "model": one.model,
+        "response_model": one.response_model,
+        "response_id": one.response_id,
+        "reserved": amounts_view(one.asked),
+        "actual": None if one.actual is None else amounts_view(one.actual),
+        "usage": None if one.usage is None else usage_view(one.usage),
+        "output_cap": one.output_cap,
+        "output_cap_stamped": one.stamped,
+        "input_tokens_max": one.input_tokens_max,
+        "prices": list(dict.fromkeys(row.id for quote in one.quotes for row in quote.rows)),
+        "unpriced": one.unpriced,
+        "fingerprint": one.fingerprint,
+        "idempotency_key": one.idempotency_key,
+        "created_at": instant_text(one.created_at),
+        "deadline": instant_text(one.deadline),
+        "resolved_at": None if one.resolved_at is None else instant_text(one.resolved_at),
+        "reason": one.reason,
+        "evidence": one.evidence,
+        "by": one.by,
+    }
+
+
+def amounts_view(amounts: Amounts) -> dict[str, str]:
+    return {measure: amount_text(measure, amounts.of(measure)) for measure in MEASURES}
+
+
+def usage_view(usage: Usage) -> dict[str, Any]:
+    """Return the buckets that are not empty."""
+    view: dict[str, Any] = {name: getattr(usage, name) for name in BUCKETS if getattr(usage, name)}
+    if usage.fees:
+        view["fees"] = dict(usage.fees)
+    return view
+
+
+def event_view(event: Event) -> dict[str, Any]:
+    return {
+        "at": instant_text(event.at),
+        "by": event.by,
+        "kind": event.kind,
+        "subject": event.subject,
+        "reason": event.reason,
+        "before": None if event.before is None else dict(event.before),
+        "after": None if event.after is None else dict(event.after),
+    }
+
+
+def counter_text(name: str, amount: int) -> str:
+    """Return a counter's value as it stands on the wire; the counters without a measure are money."""
+    return amount_text(counter_window(name)[0] if "." in name else "usd", amount)
+
+
+def _card_view(card: RateCard) -> dict[str, Any]:
+    view: dict[str, Any] = _rates_view(card.rates)
+    if card.tiers:
+        view["tiers"] = [
+            {"above": tier.above, "inclusive": tier.inclusive, **_rates_view(tier.rates)} for tier in card.tiers
+        ]
+    return view
+
+
+def _rates_view(rates: Rates) -> dict[str, str]:
+    return {name: usd_text(rate * TOKENS_PER_RATE) for name, rate in asdict(rates).items() if rate is not None}
+
+
+def _committed(state: BudgetState, measure: Any, window: Any, now: datetime) -> int:
+    committed = state.counters.get(counter(measure, window, now), 0)
+    if window != "hour":
+        return committed
+    # The counter still holds buckets that have left the hour: the next call that needs their room evicts them.
+    old = outside_the_hour((name for name in state.counters if name.startswith(f"{measure}.")), now)
+    return committed - sum(state.counters[name] for name in old)
+
+
+def _hour_moves(state: BudgetState, limit: Limit, now: datetime) -> datetime | None:
+    """Return when the oldest five minutes in the rolling hour leave it; None where nothing is settled in it."""
+    names = [name for name in state.counters if is_bucket(name) and name.startswith(f"{limit.measure}.")]
+    old = set(outside_the_hour(names, now))
+    starts = [bucket_start(name) for name in names if name not in old and state.counters[name]]
+    return min(starts) + timedelta(minutes=65) if starts else None
