@@ -1,7 +1,58 @@
-"""What holds for every test."""
+"""What holds for every test, and the emulated store that the sequential and the concurrent tests share."""
 
+import os
+import random
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
 from hypothesis import settings
+
+from spendgate.local import ministack
+from spendgate.store.client import dynamodb
+from spendgate.store.config import Config
+from spendgate.store.ledger import Ledger
+from spendgate.store.tables import create_tables
+from spendgate.store.transact import Timing
 
 # A shared machine pauses at will; how long an example took says nothing about the code.
 settings.register_profile("spendgate", deadline=None)
 settings.load_profile("spendgate")
+
+
+def a_timing(*, deadline_seconds: float = 20.0) -> Timing:
+    """Real time and randomness; patient, since the machine that runs the tests may be busy."""
+    return Timing(
+        monotonic=time.monotonic,
+        sleep=time.sleep,
+        random=random.random,
+        randomness=secrets.token_bytes,
+        deadline_seconds=deadline_seconds,
+    )
+
+
+@pytest.fixture(scope="session")
+def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A MiniStack of the session's own, on a free port of 127.0.0.1."""
+    state_dir: Path = tmp_path_factory.mktemp("ministack")
+    store = ministack.start(state_dir, persist=False, environ=os.environ)
+    yield store.url
+    store.stop()
+
+
+@pytest.fixture
+def ledger(store_url: str) -> Iterator[Ledger]:
+    """A ledger on tables of the test's own."""
+    client = dynamodb(region="us-east-1", endpoint_url=store_url, validate=True)
+    name = f"ledger-{secrets.token_hex(6)}"
+    create_tables(client, ledger=name, config=f"{name}-config")
+    yield Ledger(name, client, a_timing())
+    client.close()
+
+
+@pytest.fixture
+def config(ledger: Ledger) -> Config:
+    """The configuration beside the ledger, for the same test."""
+    return Config(f"{ledger.table}-config", ledger.table, ledger.client, ledger.timing)

@@ -20,7 +20,11 @@ from spendgate.errors import CostBoundUnknown, RefusalFacts
 # Providers print JSON again, indented at worst: measured at most 2.0 tokens a compact byte.
 JSON_FACTOR: Final = 2
 # Values that cost what the plain price says: "global" is Anthropic's inference_geo without a surcharge.
-_PLAIN: Final = {"geo": frozenset({"global", "not_available"}), "speed": frozenset({"standard"}), "residency": frozenset[str]()}
+_PLAIN: Final = {
+    "geo": frozenset({"global", "not_available"}),
+    "speed": frozenset({"standard"}),
+    "residency": frozenset[str](),
+}
 _FACTOR_KINDS: Final = ("geo", "speed", "residency")
 
 
@@ -206,7 +210,10 @@ def _factor_assumed(kind: str, value: str | None, row: PriceRow) -> int:
         return FACTOR_ONE
     raise CostBoundUnknown(
         f"{kind} {value!r} has no price at {row.provider} for {row.model}",
-        facts=RefusalFacts(field="inference_geo" if kind == "geo" else kind, next_action=f"leave {kind} out, or add its factor to the price row"),
+        facts=RefusalFacts(
+            field="inference_geo" if kind == "geo" else kind,
+            next_action=f"leave {kind} out, or add its factor to the price row",
+        ),
     )
 
 
@@ -217,7 +224,9 @@ def _tiers_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> li
     if row.card_of(asked) is None:
         raise CostBoundUnknown(
             f"service_tier {asked!r} has no price at {row.provider} for {row.model}",
-            facts=RefusalFacts(field="service_tier", next_action="leave service_tier out, or add its rates to the price row"),
+            facts=RefusalFacts(
+                field="service_tier", next_action="leave service_tier out, or add its rates to the price row"
+            ),
         )
     # A dearer tier may be served, and billed, as the standard one; a cheaper one never as a dearer.
     return [STANDARD_TIER, asked]

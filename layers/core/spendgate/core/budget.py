@@ -74,6 +74,7 @@ class BudgetState:
     reserved: int = 0
     unknown: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
+    created_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -106,4 +106,3 @@ def new_id(at: datetime, randomness: bytes) -> str:
 def is_id(text: str) -> bool:
     """Tell whether a text has the form of a reservation's id."""
     return len(text) == 26 and set(text) <= set(_CROCKFORD)
-

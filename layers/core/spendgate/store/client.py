@@ -1,0 +1,43 @@
+"""The DynamoDB client: short time-outs and a single attempt, since the ledger itself decides what is tried again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import boto3
+from botocore.config import Config
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+CONNECT_SECONDS = 1.0
+READ_SECONDS = 2.0
+
+
+def dynamodb(
+    *, region: str, endpoint_url: str | None = None, connections_max: int = 32, validate: bool = False
+) -> DynamoDBClient:
+    """Return a client. With ``endpoint_url`` (an emulator on this machine) fixed credentials are used.
+
+    ``validate`` switches botocore's check of parameters on, which costs more time than the signature; tests do.
+    """
+    config = Config(
+        region_name=region,
+        connect_timeout=CONNECT_SECONDS,
+        read_timeout=READ_SECONDS,
+        # One attempt: botocore retries no transaction conflict, and its sleeping would hide from our deadline.
+        retries={"total_max_attempts": 1, "mode": "standard"},
+        max_pool_connections=connections_max,
+        parameter_validation=validate,
+        tcp_keepalive=True,
+    )
+    session = boto3.session.Session()
+    if endpoint_url is None:
+        return session.client("dynamodb", config=config)
+    return session.client(
+        "dynamodb",
+        config=config,
+        endpoint_url=endpoint_url,
+        aws_access_key_id="local",
+        aws_secret_access_key="local",  # noqa: S106 - the emulator wants any, and checks none
+    )

@@ -1,0 +1,237 @@
+"""The configuration that the gateway reads: keys, providers, routes and prices, in a table of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+from spendgate.core.budget import BudgetState, prefixes
+from spendgate.core.event import Event
+from spendgate.core.key import Key
+from spendgate.core.price import PriceRow
+from spendgate.core.route import Candidate, Framing, Provider, Route
+from spendgate.core.window import instant, parse_instant
+from spendgate.errors import BudgetMissing
+from spendgate.store import events, items
+from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
+from spendgate.store.transactions import Step, put_new, raise_rev_step
+from spendgate.store.values import decode_item, encode_item
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_MANAGED: Final = {"pk": "META#managed", "sk": "META"}
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """Keys, providers, routes and prices. ``ledger_table`` is where a key's budget is: both change in one transaction."""
+
+    table: str
+    ledger_table: str
+    client: DynamoDBClient
+    timing: Timing
+
+    # -- keys --------------------------------------------------------------------------------------------------------
+
+    def key(self, key_hash: str) -> Key | None:
+        """Return a key's record by the hash of its secret, None if there is none."""
+        item = self._get({"pk": f"KEY#{key_hash}", "sk": "KEY"})
+        return None if item is None else _decode_key(item)
+
+    def key_and_path(self, key: Key) -> tuple[Key | None, tuple[BudgetState, ...]]:
+        """Return a key and the budgets of its path as they stand at one instant.
+
+        Of one instant, since a key that was read before a revocation must not meet a revision of after it.
+        """
+        gets: Any = [
+            {"Get": {"TableName": self.table, "Key": encode_item({"pk": f"KEY#{key.hash}", "sk": "KEY"})}},
+            *(
+                {"Get": {"TableName": self.ledger_table, "Key": encode_item(items.budget_key(path))}}
+                for path in prefixes(key.budget)
+            ),
+        ]
+        answer = persist(lambda: self.client.transact_get_items(TransactItems=gets), self.timing)
+        first, *rest = answer["Responses"]
+        found = _decode_key(decode_item(first["Item"])) if first.get("Item") else None
+        return found, tuple(items.decode_budget(decode_item(one["Item"])) for one in rest if one.get("Item"))
+
+    def keys(self) -> tuple[Key, ...]:
+        """Return all keys, by name."""
+        return tuple(sorted((_decode_key(item) for item in self._all("KEY#")), key=lambda key: key.name))
+
+    def put_key(self, key: Key, event: Event) -> None:
+        """Write a key, new or changed, and raise its budget's revision with it; BudgetMissing."""
+        put: Any = {"Put": {"TableName": self.table, "Item": encode_item(_encode_key(key))}}
+        self._with_budgets([Step(write=put, subject="key", name=key.name)], {key.budget}, event)
+
+    def revoke_key(self, key: Key, now: datetime, event: Event) -> None:
+        """Revoke a key and raise its budget's revision in one transaction, so that no cached key outlives it."""
+        self.put_key(replace(key, revoked_at=now), event)
+
+    # -- providers, routes, prices -----------------------------------------------------------------------------------
+
+    def provider(self, name: str) -> Provider | None:
+        """Return a provider by name."""
+        item = self._get({"pk": f"PROVIDER#{name}", "sk": "PROVIDER"})
+        return None if item is None else _decode_provider(item)
+
+    def providers(self) -> tuple[Provider, ...]:
+        """Return all providers, by name."""
+        return tuple(sorted((_decode_provider(item) for item in self._all("PROVIDER#")), key=lambda one: one.name))
+
+    def put_provider(self, provider: Provider, event: Event) -> None:
+        """Write a provider, new or changed."""
+        self._put({"pk": f"PROVIDER#{provider.name}", "sk": "PROVIDER", **asdict(provider)}, event)
+
+    def route(self, name: str) -> Route | None:
+        """Return a route by name."""
+        item = self._get({"pk": f"ROUTE#{name}", "sk": "ROUTE"})
+        return None if item is None else _decode_route(item)
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return all routes, by name."""
+        return tuple(sorted((_decode_route(item) for item in self._all("ROUTE#")), key=lambda one: one.name))
+
+    def put_route(self, route: Route, event: Event) -> None:
+        """Write a route, new or changed."""
+        candidates = [{"provider": one.provider, "model": one.model} for one in route.candidates]
+        self._put({"pk": f"ROUTE#{route.name}", "sk": "ROUTE", "name": route.name, "candidates": candidates}, event)
+
+    def delete_route(self, name: str, event: Event) -> None:
+        """Remove a route; a name that is not there stays away."""
+        delete: Any = {"Delete": {"TableName": self.table, "Key": encode_item({"pk": f"ROUTE#{name}", "sk": "ROUTE"})}}
+        self._write([Step(write=delete, subject="event", name=name)], event)
+
+    def prices(self, provider: str, model: str) -> tuple[PriceRow, ...]:
+        """Return all price rows of exactly this (provider, model), the oldest first."""
+        return tuple(items.decode_row(item["row"]) for item in self._query(f"PRICE#{provider}#{model}"))
+
+    def all_prices(self) -> tuple[PriceRow, ...]:
+        """Return every price row, by provider, model and instant."""
+        rows = [items.decode_row(item["row"]) for item in self._all("PRICE#")]
+        return tuple(sorted(rows, key=lambda row: (row.provider, row.model, row.valid_from)))
+
+    def add_price(self, row: PriceRow, event: Event) -> bool:
+        """Add a price row; False if one of this (provider, model, instant) exists, which stays as it is."""
+        item = {
+            "pk": f"PRICE#{row.provider}#{row.model}",
+            "sk": instant(row.valid_from),
+            "row": items.row_text(row),
+        }
+        try:
+            self._transact([Step(write=put_new(self.table, item), subject="event", name=row.id), self._event(event)])
+        except ConditionsFailed:
+            return False
+        return True
+
+    # -- what the file manages ---------------------------------------------------------------------------------------
+
+    def managed(self) -> frozenset[str]:
+        """Return the names that an applied file made: ``key:<name>``, ``route:<name>``, ..."""
+        item = self._get(_MANAGED)
+        return frozenset() if item is None else frozenset(item["names"])
+
+    def put_managed(self, names: frozenset[str]) -> None:
+        """Record the names that the applied file made."""
+        item = encode_item({**_MANAGED, "names": sorted(names)})
+        persist(lambda: self.client.put_item(TableName=self.table, Item=item), self.timing)
+
+    # -- within ------------------------------------------------------------------------------------------------------
+
+    def _with_budgets(self, steps: list[Step], budgets: set[str], event: Event) -> None:
+        raised = [raise_rev_step(self.ledger_table, path) for path in sorted(budgets)]
+        try:
+            self._transact([*steps, *raised, self._event(event)])
+        except ConditionsFailed as conditions:
+            raise BudgetMissing(f"there is no budget {', '.join(sorted(budgets))}") from conditions
+
+    def _put(self, item: Mapping[str, object], event: Event) -> None:
+        put: Any = {"Put": {"TableName": self.table, "Item": encode_item(_without_none(item))}}
+        self._write([Step(write=put, subject="event", name=event.subject)], event)
+
+    def _write(self, steps: list[Step], event: Event) -> None:
+        self._transact([*steps, self._event(event)])
+
+    def _event(self, event: Event) -> Step:
+        return events.event_step(self.ledger_table, event, self.timing.randomness(10))
+
+    def _transact(self, steps: Sequence[Step]) -> None:
+        transact(self.client, steps, name=self.timing.randomness(12).hex(), timing=self.timing)
+
+    def _get(self, key: Mapping[str, str]) -> dict[str, Any] | None:
+        answer = persist(
+            lambda: self.client.get_item(TableName=self.table, Key=encode_item(key), ConsistentRead=True), self.timing
+        )
+        item = answer.get("Item")
+        return None if item is None else decode_item(item)
+
+    def _query(self, pk: str) -> Iterator[dict[str, Any]]:
+        request: Any = {
+            "TableName": self.table,
+            "KeyConditionExpression": "#p = :p",
+            "ExpressionAttributeNames": {"#p": "pk"},
+            "ExpressionAttributeValues": {":p": {"S": pk}},
+            "ConsistentRead": True,
+        }
+        while True:
+            answer = persist(lambda: self.client.query(**request), self.timing)
+            yield from (decode_item(item) for item in answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _all(self, prefix: str) -> Iterator[dict[str, Any]]:
+        # This table holds configuration only, some hundreds of items: an operator's command may scan it.
+        request: Any = {
+            "TableName": self.table,
+            "FilterExpression": "begins_with(#p, :p)",
+            "ExpressionAttributeNames": {"#p": "pk"},
+            "ExpressionAttributeValues": {":p": {"S": prefix}},
+            "ConsistentRead": True,
+        }
+        while True:
+            answer = persist(lambda: self.client.scan(**request), self.timing)
+            yield from (decode_item(item) for item in answer["Items"])
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _without_none(item: Mapping[str, object]) -> dict[str, object]:
+    return {name: value for name, value in item.items() if value is not None}
+
+
+def _encode_key(key: Key) -> dict[str, object]:
+    return {
+        "pk": f"KEY#{key.hash}",
+        "sk": "KEY",
+        "hash": key.hash,
+        "name": key.name,
+        "budget": key.budget,
+        "models": list(key.models),
+        "expires_at": None if key.expires_at is None else instant(key.expires_at),
+        "revoked_at": None if key.revoked_at is None else instant(key.revoked_at),
+    }
+
+
+def _decode_key(item: Mapping[str, Any]) -> Key:
+    return Key(
+        hash=item["hash"],
+        name=item["name"],
+        budget=item["budget"],
+        models=tuple(item["models"]),
+        expires_at=parse_instant(item["expires_at"]) if "expires_at" in item else None,
+        revoked_at=parse_instant(item["revoked_at"]) if "revoked_at" in item else None,
+    )
+
+
+def _decode_provider(item: Mapping[str, Any]) -> Provider:
+    fields = {name: value for name, value in item.items() if name in Provider.__dataclass_fields__}
+    return Provider(**{**fields, "framing": Framing(**item["framing"])})
+
+
+def _decode_route(item: Mapping[str, Any]) -> Route:
+    return Route(name=item["name"], candidates=tuple(Candidate(**one) for one in item["candidates"]))

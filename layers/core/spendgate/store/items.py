@@ -1,0 +1,326 @@
+"""What stands in the tables: keys and attributes of each item, from and to the core's values.
+
+docs/data-model.md shows an example of each. Nested records that nothing queries (holds, pinned prices) are one
+JSON text: smaller, and cheaper to write than a map.
+"""
+
+import json
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+from spendgate.core.bound import Quote
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, RunPolicy, Stop, parent
+from spendgate.core.counters import RESERVED, UNKNOWN, Hold
+from spendgate.core.price import PriceRow, RateCard, Rates, Terms, Tier
+from spendgate.core.reservation import UNRESOLVED, Reservation
+from spendgate.core.route import Candidate
+from spendgate.core.usage import BUCKETS, Usage
+from spendgate.core.window import MEASURES, counter_window, instant, parse_instant
+
+TREE_ROOT: Final = "/"
+OPEN_SHARDS: Final = 16
+# Resolved reservations are kept so long that every counter but a lifetime's can be proven from them.
+RETENTION: Final = timedelta(days=400)
+
+Item = dict[str, Any]
+Key = dict[str, str]
+
+
+def budget_key(path: str) -> Key:
+    """Return the key of a budget's item."""
+    return {"pk": f"BUDGET#{path}", "sk": "BUDGET"}
+
+
+def reservation_key(reservation_id: str) -> Key:
+    """Return the key of a reservation's item."""
+    return {"pk": f"RES#{reservation_id}", "sk": "RES"}
+
+
+def idempotency_key(path: str, key: str) -> Key:
+    """Return the key of the item that makes an idempotency key unique below a leaf budget."""
+    return {"pk": f"IDEM#{path}#{key}", "sk": "IDEM"}
+
+
+def usage_key(reservation: Reservation, provider: str, model: str, row_id: str) -> Key:
+    """Return the key of the leaf's usage record of the reservation's day."""
+    day = f"{reservation.created_at:%Y-%m-%d}"
+    return {"pk": f"USAGE#{reservation.path}", "sk": f"{day}#{provider}#{model}#{row_id}"}
+
+
+def leaf_day(path: str, day: str) -> str:
+    """Return the partition of index ``by_budget``: a leaf budget and the UTC day of the reservation."""
+    return f"{path}#{day}"
+
+
+def open_shard(reservation_id: str) -> str:
+    """Return the partition of index ``open``: sixteen of them, so that no single one is hot."""
+    return f"OPEN#{sum(reservation_id.encode()) % OPEN_SHARDS}"
+
+
+def policy_attributes(policy: BudgetPolicy) -> Item:
+    """Return the policy part of a budget's item, without ``rev`` and ``stop``."""
+    return {
+        "limits": _limits(policy.limits),
+        "mode": policy.mode,
+        "unbudgeted": policy.unbudgeted or None,
+        "default_output_tokens": policy.default_output_tokens,
+        "failover": policy.failover or None,
+        "runs": None if policy.runs is None else _runs(policy.runs),
+        "stop_on_unknown": policy.stop_on_unknown or None,
+        "expires_at": None if policy.expires_at is None else instant(policy.expires_at),
+        "tree_pk": parent(policy.path) or TREE_ROOT,
+        "tree_sk": policy.path,
+    }
+
+
+def stop_attribute(stop: Stop) -> Item:
+    """Return the latch as it stands in a budget's item."""
+    record = {"reason": stop.reason, "at": instant(stop.at), "by": stop.by}
+    return record if stop.reservation is None else {**record, "reservation": stop.reservation}
+
+
+def decode_budget(item: Mapping[str, Any]) -> BudgetState:
+    """Return a budget's state from its item (plain values)."""
+    stop, runs = item.get("stop"), item.get("runs")
+    policy = BudgetPolicy(
+        path=item["pk"].removeprefix("BUDGET#"),
+        rev=item["rev"],
+        limits=_decode_limits(item["limits"]),
+        mode=item["mode"],
+        unbudgeted=item.get("unbudgeted", False),
+        default_output_tokens=item.get("default_output_tokens"),
+        failover=item.get("failover", False),
+        runs=None
+        if runs is None
+        else RunPolicy(
+            limits=_decode_limits(runs["limits"]),
+            expire_after=timedelta(seconds=runs["expire_after_seconds"]) if "expire_after_seconds" in runs else None,
+            stop_on_unknown=runs.get("stop_on_unknown", False),
+        ),
+        stop_on_unknown=item.get("stop_on_unknown", False),
+        expires_at=parse_instant(item["expires_at"]) if "expires_at" in item else None,
+        stop=None
+        if stop is None
+        else Stop(
+            reason=stop["reason"], at=parse_instant(stop["at"]), by=stop["by"], reservation=stop.get("reservation")
+        ),
+    )
+    return BudgetState(
+        policy=policy,
+        reserved=item.get(RESERVED, 0),
+        unknown=item.get(UNKNOWN, 0),
+        counters={name: value for name, value in item.items() if is_counter(name)},
+        created_at=parse_instant(item["created_at"]) if "created_at" in item else None,
+    )
+
+
+def is_counter(name: str) -> bool:
+    """Tell a counter's attribute from the others."""
+    return name.partition(".")[0] in MEASURES and "." in name
+
+
+def encode_reservation(reservation: Reservation) -> Item:
+    """Return a reservation's item (plain values; None is left out when it is written)."""
+    is_open = reservation.state in UNRESOLVED
+    return {
+        **reservation_key(reservation.id),
+        "id": reservation.id,
+        "state": reservation.state,
+        "path": reservation.path,
+        "key_name": reservation.key_name,
+        "route": reservation.route,
+        "dialect": reservation.dialect,
+        "fingerprint": reservation.fingerprint,
+        "asked": encode_amounts(reservation.asked),
+        "holds": json.dumps([[h.budget, h.counters, h.buckets] for h in reservation.holds], separators=(",", ":")),
+        "quotes": "[" + ",".join(_quote_text(quote) for quote in reservation.quotes) + "]",
+        "created_at": instant(reservation.created_at),
+        "deadline": instant(reservation.deadline),
+        "bound_tokens": [reservation.input_tokens_max, reservation.output_tokens_max, reservation.output_cap],
+        "stamped": reservation.stamped or None,
+        "unpriced": reservation.unpriced or None,
+        "idempotency_key": reservation.idempotency_key,
+        "stops_on_unknown": list(reservation.stops_on_unknown) or None,
+        "actual": None if reservation.actual is None else encode_amounts(reservation.actual),
+        "usage": None if reservation.usage is None else encode_usage(reservation.usage),
+        "provider": reservation.provider,
+        "model": reservation.model,
+        "response_model": reservation.response_model,
+        "response_id": reservation.response_id,
+        "resolved_at": None if reservation.resolved_at is None else instant(reservation.resolved_at),
+        "reason": reservation.reason,
+        "evidence": reservation.evidence,
+        "resolved_by": reservation.by,
+        "leaf_day": leaf_day(reservation.path, f"{reservation.created_at:%Y-%m-%d}"),
+        "open_pk": open_shard(reservation.id) if is_open else None,
+        "open_sk": instant(reservation.deadline) if is_open else None,
+    }
+
+
+def decode_reservation(item: Mapping[str, Any]) -> Reservation:
+    """Return a reservation from its item (plain values)."""
+    input_tokens, output_tokens, cap = item["bound_tokens"]
+    return Reservation(
+        id=item["id"],
+        state=item["state"],
+        path=item["path"],
+        key_name=item["key_name"],
+        route=item["route"],
+        dialect=item["dialect"],
+        fingerprint=item["fingerprint"],
+        asked=Amounts(**item["asked"]),
+        holds=tuple(
+            Hold(budget=budget, counters=tuple(counters), buckets=tuple(buckets))
+            for budget, counters, buckets in json.loads(item["holds"])
+        ),
+        quotes=tuple(_decode_quote(quote) for quote in json.loads(item["quotes"])),
+        created_at=parse_instant(item["created_at"]),
+        deadline=parse_instant(item["deadline"]),
+        input_tokens_max=input_tokens,
+        output_tokens_max=output_tokens,
+        output_cap=cap,
+        stamped=item.get("stamped", False),
+        unpriced=item.get("unpriced", False),
+        idempotency_key=item.get("idempotency_key"),
+        stops_on_unknown=tuple(item.get("stops_on_unknown", ())),
+        actual=Amounts(**item["actual"]) if "actual" in item else None,
+        usage=decode_usage(item["usage"]) if "usage" in item else None,
+        provider=item.get("provider"),
+        model=item.get("model"),
+        response_model=item.get("response_model"),
+        response_id=item.get("response_id"),
+        resolved_at=parse_instant(item["resolved_at"]) if "resolved_at" in item else None,
+        reason=item.get("reason"),
+        evidence=item.get("evidence"),
+        by=item.get("resolved_by"),
+    )
+
+
+def encode_usage(usage: Usage) -> Item:
+    """Return the buckets that are not empty, and fees as ``fee:<kind>``."""
+    record = {bucket: count for bucket in BUCKETS if (count := getattr(usage, bucket))}
+    return {**record, **{f"fee:{kind}": units for kind, units in usage.fees}}
+
+
+def decode_usage(record: Mapping[str, int]) -> Usage:
+    """Return the usage that ``encode_usage`` wrote."""
+    fees = tuple((name.removeprefix("fee:"), units) for name, units in record.items() if name.startswith("fee:"))
+    return Usage(**{name: count for name, count in record.items() if name in BUCKETS}, fees=fees)
+
+
+@lru_cache(maxsize=512)
+def row_text(row: PriceRow) -> str:
+    """Return a price row as compact JSON; rows are few and long-lived, so the text is made once."""
+    record = {
+        "provider": row.provider,
+        "model": row.model,
+        "from": instant(row.valid_from),
+        "card": _card(row.card),
+        "service": [[name, _card(card)] for name, card in row.service] or None,
+        "factors": row.factors or None,
+        "fees": row.fees or None,
+        "context_tokens": row.context_tokens,
+        "output_tokens_max": row.output_tokens_max,
+        "aliases": row.aliases or None,
+        "source": row.source or None,
+        "checked": row.checked or None,
+    }
+    return json.dumps(_without_none(record), separators=(",", ":"))
+
+
+@lru_cache(maxsize=512)
+def decode_row(text: str) -> PriceRow:
+    """Return the price row that ``row_text`` wrote."""
+    record = json.loads(text)
+    return PriceRow(
+        provider=record["provider"],
+        model=record["model"],
+        valid_from=parse_instant(record["from"]),
+        card=_decode_card(record["card"]),
+        service=tuple((name, _decode_card(card)) for name, card in record.get("service", ())),
+        factors=tuple((kind, value, number) for kind, value, number in record.get("factors", ())),
+        fees=tuple((kind, amount) for kind, amount in record.get("fees", ())),
+        context_tokens=record.get("context_tokens"),
+        output_tokens_max=record.get("output_tokens_max"),
+        aliases=tuple(record.get("aliases", ())),
+        source=record.get("source", ""),
+        checked=record.get("checked", ""),
+    )
+
+
+def _limits(limits: tuple[Limit, ...]) -> Item:
+    return {f"{limit.measure}.{limit.window}": limit.maximum for limit in limits}
+
+
+def _decode_limits(record: Mapping[str, int]) -> tuple[Limit, ...]:
+    # The map has no order; the order of a refusal must not depend on it.
+    pairs = ((counter_window(name), maximum) for name, maximum in sorted(record.items()))
+    return tuple(Limit(measure=measure, window=window, maximum=maximum) for (measure, window), maximum in pairs)
+
+
+def _runs(runs: RunPolicy) -> Item:
+    record: Item = {"limits": _limits(runs.limits)}
+    if runs.expire_after is not None:
+        record["expire_after_seconds"] = int(runs.expire_after.total_seconds())
+    if runs.stop_on_unknown:
+        record["stop_on_unknown"] = True
+    return record
+
+
+def encode_amounts(amounts: Amounts) -> Item:
+    """Return the amounts that are not zero, by measure."""
+    return {measure: value for measure in MEASURES if (value := amounts.of(measure))}
+
+
+@lru_cache(maxsize=512)
+def _quote_text(quote: Quote) -> str:
+    head = {
+        "provider": quote.candidate.provider,
+        "model": quote.candidate.model,
+        "service_tier": quote.terms.service_tier,
+        "factors": quote.terms.factors,
+    }
+    rows = ",".join(row_text(row) for row in quote.rows)
+    return json.dumps(head, separators=(",", ":"))[:-1] + f',"rows":[{rows}]}}'
+
+
+def _decode_quote(record: Mapping[str, Any]) -> Quote:
+    return Quote(
+        candidate=Candidate(provider=record["provider"], model=record["model"]),
+        rows=tuple(decode_row(json.dumps(row, separators=(",", ":"))) for row in record["rows"]),
+        terms=Terms(
+            service_tier=record["service_tier"], factors=tuple((kind, factor) for kind, factor in record["factors"])
+        ),
+    )
+
+
+def _card(card: RateCard) -> Item:
+    tiers = [{"above": t.above, "inclusive": t.inclusive, **_rates(t.rates)} for t in card.tiers]
+    return {**_rates(card.rates), "tiers": tiers} if tiers else _rates(card.rates)
+
+
+_RATES: Final = tuple(Rates.__dataclass_fields__)
+
+
+def _rates(rates: Rates) -> Item:
+    return {name: rate for name in _RATES if (rate := getattr(rates, name)) is not None}
+
+
+def _decode_card(record: Mapping[str, Any]) -> RateCard:
+    return RateCard(
+        rates=_decode_rates(record),
+        tiers=tuple(
+            Tier(above=tier["above"], inclusive=tier["inclusive"], rates=_decode_rates(tier))
+            for tier in record.get("tiers", ())
+        ),
+    )
+
+
+def _decode_rates(record: Mapping[str, Any]) -> Rates:
+    return Rates(**{name: record[name] for name in _RATES if name in record})
+
+
+def _without_none(record: Mapping[str, Any]) -> Item:
+    return {name: value for name, value in record.items() if value is not None}

@@ -1,0 +1,178 @@
+"""Reading the ledger: budgets, reservations, usage records and operators' events. Nothing here scans a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+from spendgate.core.budget import BudgetState, is_within
+from spendgate.core.event import Event
+from spendgate.core.reservation import UNRESOLVED, Reservation, State
+from spendgate.core.window import instant
+from spendgate.store import events, items
+from spendgate.store.transact import Timing, persist
+from spendgate.store.values import decode_item, encode_item
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
+
+# BatchGetItem takes at most 100 keys (docs.aws.amazon.com/amazondynamodb, BatchGetItem).
+_BATCH_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads of the ledger's table, consistent wherever DynamoDB can."""
+
+    table: str
+    client: DynamoDBClient
+    timing: Timing
+
+    def budget(self, path: str) -> BudgetState | None:
+        """Return a budget as it stands, None if there is none."""
+        item = self._get(items.budget_key(path))
+        return None if item is None else items.decode_budget(item)
+
+    def budgets_on(self, paths: Sequence[str]) -> tuple[BudgetState, ...]:
+        """Return the budgets of these paths that exist, in that order, all of one instant."""
+        gets = [{"Get": {"TableName": self.table, "Key": encode_item(items.budget_key(path))}} for path in paths]
+        answer = persist(lambda: self.client.transact_get_items(TransactItems=gets), self.timing)  # type: ignore[arg-type]
+        return tuple(items.decode_budget(decode_item(one["Item"])) for one in answer["Responses"] if one.get("Item"))
+
+    def budgets(self) -> tuple[BudgetState, ...]:
+        """Return the whole tree in the order of its paths, runs included."""
+        paths: list[str] = []
+        level = [items.TREE_ROOT]
+        while level:
+            found = [item["tree_sk"] for above in level for item in self._query("tree", "tree_pk", above)]
+            paths += found
+            level = found
+        states = (items.decode_budget(item) for item in self._batch_get([items.budget_key(path) for path in paths]))
+        return tuple(sorted(states, key=lambda state: state.policy.path.split("/")))
+
+    def reservation(self, reservation_id: str) -> Reservation | None:
+        """Return a reservation, None if there is none."""
+        item = self._get(items.reservation_key(reservation_id))
+        return None if item is None else items.decode_reservation(item)
+
+    def reservations(
+        self, *, budget: str | None = None, state: State | None = None, limit: int = 100, now: datetime
+    ) -> tuple[Reservation, ...]:
+        """Return reservations, the newest first; of one budget and all below it, and of one state, if asked."""
+        read = self._open_reservations() if state in UNRESOLVED else self._by_day(budget, now, limit=limit)
+        chosen = [
+            reservation
+            for reservation in read
+            if (budget is None or is_within(reservation.path, budget)) and (state is None or reservation.state == state)
+        ]
+        return tuple(sorted(chosen, key=lambda one: one.id, reverse=True)[:limit])
+
+    def overdue(self, now: datetime, *, limit: int) -> tuple[str, ...]:
+        """Return the ids of unresolved reservations whose deadline has passed, at most ``limit`` a partition."""
+        found = [
+            item["pk"].removeprefix("RES#")
+            for shard in range(items.OPEN_SHARDS)
+            for item in self._query("open", "open_pk", f"OPEN#{shard}", up_to=("open_sk", instant(now)), limit=limit)
+        ]
+        return tuple(sorted(found))
+
+    def reservations_of_day(self, path: str, day: str) -> tuple[Reservation, ...]:
+        """Return the reservations of one leaf budget and UTC day."""
+        keys = [item["pk"] for item in self._query("by_budget", "leaf_day", items.leaf_day(path, day))]
+        return tuple(self._read_reservations(keys))
+
+    def usage_records(self, path: str) -> tuple[Mapping[str, Any], ...]:
+        """Return the usage records of one leaf budget, by day, provider, model and price row (``sk``)."""
+        return tuple(self._query_table(f"USAGE#{path}"))
+
+    def events(self, day: str) -> tuple[Event, ...]:
+        """Return what operators did on one UTC day, the oldest first."""
+        return tuple(events.decode_event(item) for item in self._query_table(f"EVENT#{day}"))
+
+    def _get(self, key: items.Key) -> dict[str, Any] | None:
+        answer = persist(
+            lambda: self.client.get_item(TableName=self.table, Key=encode_item(key), ConsistentRead=True), self.timing
+        )
+        item = answer.get("Item")
+        return None if item is None else decode_item(item)
+
+    def _batch_get(self, keys: Sequence[items.Key]) -> Iterator[dict[str, Any]]:
+        for start in range(0, len(keys), _BATCH_MAX):
+            wanted: Any = {
+                self.table: {
+                    "Keys": [encode_item(key) for key in keys[start : start + _BATCH_MAX]],
+                    "ConsistentRead": True,
+                }
+            }
+            while wanted:
+                request = wanted
+                answer = persist(lambda: self.client.batch_get_item(RequestItems=request), self.timing)  # noqa: B023
+                yield from (decode_item(item) for item in answer["Responses"].get(self.table, ()))
+                wanted = answer.get("UnprocessedKeys")
+
+    def _query(
+        self, index: str, attribute: str, value: str, *, up_to: tuple[str, str] | None = None, limit: int | None = None
+    ) -> Iterator[dict[str, Any]]:
+        names, values = {"#p": attribute}, {":p": {"S": value}}
+        condition = "#p = :p"
+        if up_to is not None:
+            names["#s"], values[":s"] = up_to[0], {"S": up_to[1]}
+            condition += " AND #s <= :s"
+        yield from self._pages(condition, names, values, index=index, limit=limit)
+
+    def _query_table(self, pk: str) -> Iterator[dict[str, Any]]:
+        yield from self._pages("#p = :p", {"#p": "pk"}, {":p": {"S": pk}}, index=None, limit=None)
+
+    def _pages(
+        self, condition: str, names: dict[str, str], values: Any, *, index: str | None, limit: int | None
+    ) -> Iterator[dict[str, Any]]:
+        request: Any = {
+            "TableName": self.table,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": names,
+            "ExpressionAttributeValues": values,
+        }
+        if index is None:
+            request["ConsistentRead"] = True
+        else:
+            request["IndexName"] = index
+        if limit is not None:
+            request["Limit"] = limit
+        while True:
+            answer = persist(lambda: self.client.query(**request), self.timing)
+            yield from (decode_item(item) for item in answer["Items"])
+            if limit is not None or "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+    def _read_reservations(self, keys: Sequence[str]) -> Iterator[Reservation]:
+        found = self._batch_get([{"pk": key, "sk": "RES"} for key in keys])
+        yield from (items.decode_reservation(item) for item in found)
+
+    def _open_reservations(self) -> Iterator[Reservation]:
+        shards = range(items.OPEN_SHARDS)
+        keys = [item["pk"] for shard in shards for item in self._query("open", "open_pk", f"OPEN#{shard}")]
+        yield from self._read_reservations(keys)
+
+    def _by_day(self, budget: str | None, now: datetime, *, limit: int) -> Iterator[Reservation]:
+        """Go back day by day until there are enough; a whole day at a time, since ids of budgets interleave."""
+        within = [state for state in self.budgets() if budget is None or is_within(state.policy.path, budget)]
+        births = [state.created_at for state in within if state.created_at is not None]
+        found = 0
+        for day in days(max(min(births, default=now), now - items.RETENTION), now):
+            for state in within:
+                read = self.reservations_of_day(state.policy.path, day)
+                found += len(read)
+                yield from read
+            if found >= limit:
+                return
+
+
+def days(first: datetime, last: datetime) -> Iterator[str]:
+    """Return the UTC days from one instant's to another's, the newest first."""
+    day = last.replace(hour=0, minute=0, second=0, microsecond=0)
+    while day.date() >= first.date():
+        yield f"{day:%Y-%m-%d}"
+        day -= timedelta(days=1)

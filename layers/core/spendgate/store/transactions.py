@@ -1,0 +1,353 @@
+"""The ledger's writes, as data.
+
+Each ``*_steps`` function returns the steps of one TransactWriteItems call and performs no I/O: a test can read
+them, and ``ledger.py`` sends them. A condition compares and never adds: a guard holds ``limit - asked``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from spendgate.core.budget import Amounts, BudgetPolicy, Stop
+from spendgate.core.counters import Hold, on_reserve, on_resolve, on_unknown
+from spendgate.core.policy import guards
+from spendgate.core.reservation import Reservation, Resolution, State
+from spendgate.core.usage import BUCKETS
+from spendgate.core.window import instant
+from spendgate.store import items
+from spendgate.store.values import encode, encode_item
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
+
+Subject = Literal["reservation", "idempotency", "budget", "usage", "event", "key"]
+
+# DynamoDB's own limit: docs.aws.amazon.com/amazondynamodb TransactWriteItems, "up to 100 action requests".
+STEPS_MAX: Final = 100
+# Keys an update may never touch, nor a path it may set twice: no emulator refuses all of this, so we do.
+_KEY_ATTRIBUTES: Final = frozenset({"pk", "sk"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One write of a transaction, and what its failed condition is about."""
+
+    write: Write
+    subject: Subject
+    name: str
+
+
+@dataclass(slots=True)
+class Update:
+    """Collects one UpdateItem: every name and value through a placeholder, so that no word is reserved.
+
+    ValueError for a key attribute, or a path that is written twice.
+    """
+
+    table: str
+    key: Mapping[str, str]
+    _names: dict[str, str] = field(default_factory=dict)
+    _values: dict[str, Any] = field(default_factory=dict)
+    _clauses: dict[str, list[str]] = field(default_factory=dict)
+    _conditions: list[str] = field(default_factory=list)
+    _written: set[str] = field(default_factory=set)
+
+    def add(self, changes: Mapping[str, int]) -> Update:
+        """Add to counters; zero changes nothing and is left out."""
+        for attribute, change in changes.items():
+            if change:
+                self._write("ADD", attribute, f"{self._name(attribute)} {self._value(change)}")
+        return self
+
+    def set(self, attributes: Mapping[str, object]) -> Update:
+        """Set attributes; None removes one."""
+        for attribute, value in attributes.items():
+            if value is None:
+                self.remove(attribute)
+            else:
+                self._write("SET", attribute, f"{self._name(attribute)} = {self._value(value)}")
+        return self
+
+    def set_once(self, attribute: str, value: object) -> Update:
+        """Set an attribute unless it is there already."""
+        name = self._name(attribute)
+        self._write("SET", attribute, f"{name} = if_not_exists({name}, {self._value(value)})")
+        return self
+
+    def remove(self, *attributes: str) -> Update:
+        """Remove attributes."""
+        for attribute in attributes:
+            self._write("REMOVE", attribute, self._name(attribute))
+        return self
+
+    def exists(self) -> Update:
+        """Require that the item is there."""
+        self._conditions.append(f"attribute_exists({self._name('pk')})")
+        return self
+
+    def absent(self, attribute: str = "pk") -> Update:
+        """Require that the item, or one attribute of it, is not there."""
+        self._conditions.append(f"attribute_not_exists({self._name(attribute)})")
+        return self
+
+    def equals(self, attribute: str, value: object) -> Update:
+        """Require an attribute's value."""
+        self._conditions.append(f"{self._name(attribute)} = {self._value(value)}")
+        return self
+
+    def at_most(self, attribute: str, most: int) -> Update:
+        """Require that a counter is at most this, or has not begun."""
+        name = self._name(attribute)
+        self._conditions.append(f"(attribute_not_exists({name}) OR {name} <= {self._value(most)})")
+        return self
+
+    @property
+    def writes(self) -> bool:
+        """Tell whether anything is changed at all; DynamoDB refuses an update without a clause."""
+        return bool(self._written)
+
+    def write(self) -> Write:
+        """Return the write."""
+        expression = " ".join(f"{verb} {', '.join(parts)}" for verb, parts in self._clauses.items())
+        update: dict[str, Any] = {
+            "TableName": self.table,
+            "Key": encode_item(self.key),
+            "UpdateExpression": expression,
+            "ExpressionAttributeNames": self._names,
+        }
+        if self._values:
+            update["ExpressionAttributeValues"] = self._values
+        if self._conditions:
+            update["ConditionExpression"] = " AND ".join(self._conditions)
+            update["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        return {"Update": update}  # type: ignore[typeddict-item]
+
+    def _write(self, verb: str, attribute: str, clause: str) -> None:
+        if attribute in _KEY_ATTRIBUTES or attribute in self._written:
+            raise ValueError(f"attribute {attribute!r} cannot be written here, or is written twice")
+        self._written.add(attribute)
+        self._clauses.setdefault(verb, []).append(clause)
+
+    def _name(self, attribute: str) -> str:
+        for placeholder, known in self._names.items():
+            if known == attribute:
+                return placeholder
+        placeholder = f"#n{len(self._names)}"
+        self._names[placeholder] = attribute
+        return placeholder
+
+    def _value(self, value: object) -> str:
+        placeholder = f":v{len(self._values)}"
+        self._values[placeholder] = encode(value)
+        return placeholder
+
+
+def put_new(table: str, item: Mapping[str, object]) -> Write:
+    """Return the write of an item that must not be there yet."""
+    return {
+        "Put": {
+            "TableName": table,
+            "Item": encode_item(item),
+            "ConditionExpression": "attribute_not_exists(pk)",
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+    }
+
+
+def reserve_steps(
+    table: str,
+    reservation: Reservation,
+    path: Sequence[BudgetPolicy],
+    now: datetime,
+    *,
+    evictions: Mapping[str, Mapping[str, int]],
+) -> list[Step]:
+    """Reserve on every budget of the path, or on none.
+
+    ``evictions`` names, for a budget whose hour is in the way, the old buckets and the values they must still have.
+    """
+    put = put_new(table, items.encode_reservation(reservation))
+    steps = [Step(write=put, subject="reservation", name=reservation.id)]
+    if reservation.idempotency_key is not None:
+        steps.append(_claim_step(table, reservation, reservation.idempotency_key))
+    for policy, hold in zip(path, reservation.holds, strict=True):
+        update = _reserve_update(table, policy, hold, reservation.asked, now, evictions.get(policy.path, {}))
+        steps.append(Step(write=update.write(), subject="budget", name=policy.path))
+    return _checked(steps)
+
+
+def unknown_steps(table: str, reservation: Reservation, resolution: Resolution, now: datetime) -> list[Step]:
+    """Mark a call in flight as of unknown outcome: nothing is freed, and what asks for it stops."""
+    record = _record_update(table, reservation, resolution, "in_flight", now)
+    steps = [Step(write=record.write(), subject="reservation", name=reservation.id)]
+    for hold in reservation.holds:
+        update = Update(table, items.budget_key(hold.budget)).add(on_unknown(reservation.asked)).exists()
+        if hold.budget in reservation.stops_on_unknown:
+            _latch(update, "the outcome of a call is unknown", reservation.id, now)
+        if update.writes:
+            steps.append(Step(write=update.write(), subject="budget", name=hold.budget))
+    return _checked(steps)
+
+
+def resolve_steps(
+    table: str, reservation: Reservation, resolution: Resolution, now: datetime, *, expected: State
+) -> list[Step]:
+    """End a reservation that is in state ``expected``: the record, every budget, and the leaf's usage record.
+
+    What is settled above the reservation is booked as it is, and stops the leaf budget.
+    """
+    actual = resolved_amounts(reservation, resolution)
+    record = _record_update(table, reservation, resolution, expected, now)
+    steps = [Step(write=record.write(), subject="reservation", name=reservation.id)]
+    for hold in reservation.holds:
+        changes = on_resolve(hold, reservation.asked, actual, was_unknown=expected == "unknown")
+        update = Update(table, items.budget_key(hold.budget)).add(changes).exists()
+        if hold.budget == reservation.path and actual.usd > reservation.asked.usd and not reservation.unpriced:
+            _latch(update, "a provider billed more than the bound of a call", reservation.id, now)
+        if update.writes:
+            steps.append(Step(write=update.write(), subject="budget", name=hold.budget))
+    usage = _usage_update(table, reservation, resolution, actual)
+    steps.append(Step(write=usage.write(), subject="usage", name=reservation.path))
+    return _checked(steps)
+
+
+def resolved_amounts(reservation: Reservation, resolution: Resolution) -> Amounts:
+    """Return what a resolution comes to. A call that was admitted counts as a request whatever became of it."""
+    asked = reservation.asked
+    match resolution.state:
+        case "settled":
+            if resolution.actual is None:
+                raise ValueError("a settlement names its amounts")
+            return resolution.actual
+        case "released":
+            return Amounts(requests=asked.requests)
+        case "charged":
+            return asked
+        case _:
+            raise ValueError(f"{resolution.state} does not end a reservation")
+
+
+def stop_steps(table: str, path: str, stop: Stop, now: datetime) -> list[Step]:
+    """Latch a budget, unless it is stopped already."""
+    update = Update(table, items.budget_key(path)).exists()
+    _latch(update, stop.reason, stop.reservation, now, by=stop.by)
+    return [Step(write=update.write(), subject="budget", name=path)]
+
+
+def resume_steps(table: str, path: str, rev: int) -> list[Step]:
+    """Take the latch off a budget, if nobody changed it since it was read."""
+    update = Update(table, items.budget_key(path)).exists().equals("rev", rev).set({"stop": None, "rev": rev + 1})
+    return [Step(write=update.write(), subject="budget", name=path)]
+
+
+def policy_steps(table: str, policy: BudgetPolicy, now: datetime, *, expected_rev: int | None) -> list[Step]:
+    """Write the policy part of a budget: a new one (None), or over a revision; counters and stop stay."""
+    update = Update(table, items.budget_key(policy.path)).set(items.policy_attributes(policy))
+    if expected_rev is None:
+        update.absent().set({"rev": 1, "created_at": instant(now)})
+    else:
+        update.equals("rev", expected_rev).set({"rev": expected_rev + 1})
+    return [Step(write=update.write(), subject="budget", name=policy.path)]
+
+
+def raise_rev_step(table: str, path: str) -> Step:
+    """Raise a budget's revision: every function that holds an older policy, or key, reads again."""
+    update = Update(table, items.budget_key(path)).exists().add({"rev": 1})
+    return Step(write=update.write(), subject="budget", name=path)
+
+
+def trim_steps(table: str, path: str, hour: Mapping[str, Mapping[str, int]], past: Sequence[str]) -> list[Step]:
+    """Take old buckets off their hour, and remove the counters of periods that are over.
+
+    ``hour`` gives, for each rolling counter (``usd.hour``), the buckets to evict with the values they must still have.
+    """
+    update = Update(table, items.budget_key(path)).remove(*past)
+    for total, buckets in hour.items():
+        update.add({total: -sum(buckets.values())}).remove(*buckets)
+        for name, value in buckets.items():
+            update.equals(name, value)
+    return [Step(write=update.exists().write(), subject="budget", name=path)]
+
+
+def _reserve_update(
+    table: str, policy: BudgetPolicy, hold: Hold, asked: Amounts, now: datetime, evicted: Mapping[str, int]
+) -> Update:
+    update = Update(table, items.budget_key(policy.path))
+    changes = dict(on_reserve(hold, asked))
+    for name, value in evicted.items():
+        changes[_total_of(name)] -= value
+        # The bucket must be as it was read: a settlement that came since would be lost.
+        update.equals(name, value).remove(name)
+    update.add(changes)
+    if policy.rev == 0:
+        # The first call of a run makes its budget; whoever comes second reads it from this condition's item.
+        attributes = {name: value for name, value in items.policy_attributes(policy).items() if value is not None}
+        return update.absent().set({**attributes, "rev": 1, "created_at": instant(now)})
+    update.equals("rev", policy.rev).absent("stop")
+    for guard in guards(policy, asked, now):
+        update.at_most(
+            guard.counter, guard.at_most + sum(v for n, v in evicted.items() if _total_of(n) == guard.counter)
+        )
+    return update
+
+
+def _total_of(bucket: str) -> str:
+    return bucket.rpartition(".")[0]
+
+
+def _claim_step(table: str, reservation: Reservation, key: str) -> Step:
+    claim = {
+        **items.idempotency_key(reservation.path, key),
+        "reservation": reservation.id,
+        "fingerprint": reservation.fingerprint,
+        "expires_at": int((reservation.created_at + items.RETENTION).timestamp()),
+    }
+    return Step(write=put_new(table, claim), subject="idempotency", name=key)
+
+
+def _record_update(
+    table: str, reservation: Reservation, resolution: Resolution, expected: State, now: datetime
+) -> Update:
+    update = Update(table, items.reservation_key(reservation.id)).equals("state", expected)
+    attributes: dict[str, object] = {
+        "state": resolution.state,
+        "reason": resolution.reason,
+        "usage": None if resolution.usage is None else items.encode_usage(resolution.usage),
+        "provider": resolution.provider,
+        "model": resolution.model,
+        "response_model": resolution.response_model,
+        "response_id": resolution.response_id,
+        "evidence": resolution.evidence,
+        "resolved_by": resolution.by,
+    }
+    update.set({name: value for name, value in attributes.items() if value is not None})
+    if resolution.state == "unknown":
+        return update
+    actual = resolved_amounts(reservation, resolution)
+    update.set({"actual": items.encode_amounts(actual), "resolved_at": instant(now)})
+    update.set({"expires_at": int((now + items.RETENTION).timestamp())})
+    return update.remove("open_pk", "open_sk")
+
+
+def _usage_update(table: str, reservation: Reservation, resolution: Resolution, actual: Amounts) -> Update:
+    provider, model = resolution.provider or "-", resolution.model or "-"
+    row_id = next((q.rows[-1].id for q in reservation.quotes if q.candidate.provider == provider and q.rows), "-")
+    changes = {"calls": 1, f"calls_{resolution.state}": 1, "cost": actual.usd, "tokens": actual.tokens}
+    if resolution.usage is not None and resolution.state == "settled":
+        changes.update({bucket: getattr(resolution.usage, bucket) for bucket in BUCKETS})
+        changes.update({f"fee:{kind}": units for kind, units in resolution.usage.fees})
+    return Update(table, items.usage_key(reservation, provider, model, row_id)).add(changes)
+
+
+def _latch(update: Update, reason: str, reservation: str | None, now: datetime, *, by: str = "spendgate") -> None:
+    stop = Stop(reason=reason, at=now, by=by, reservation=reservation)
+    update.set_once("stop", items.stop_attribute(stop)).add({"rev": 1})
+
+
+def _checked(steps: list[Step]) -> list[Step]:
+    if len(steps) > STEPS_MAX:
+        raise ValueError(f"a transaction has at most {STEPS_MAX} steps")
+    return steps
