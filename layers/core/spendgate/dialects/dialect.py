@@ -44,13 +44,22 @@ class Meter(Protocol):
         ...
 
 
+class ReadAnswer(Protocol):
+    """Reads a whole JSON answer."""
+
+    def __call__(self, body: bytes, request: Request | None = None) -> UsageReport:
+        """Report an answer; pass the request, since only it tells the lifetime of cache writes without a split."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """One wire protocol.
 
     ``read(body, headers, query)`` raises RequestInvalid or CostBoundUnknown, naming the field. ``outgoing(request,
     model, output_cap)`` gives the body to send: the candidate's model, and the output cap stamped where the caller
-    gave none (the number that was bounded). ``meter(request)`` reads an SSE answer, ``report(body)`` a whole JSON one.
+    gave none (the number that was bounded). ``meter(request)`` reads an SSE answer, ``report(body, request)`` a
+    whole JSON one.
     ``refusal(refused, request_id)`` is the error document that the dialect's SDKs parse; ``stream_error`` the same
     as an in-band event for a stream that has begun. ``upstream_path`` is appended to the provider's base URL.
     """
@@ -60,6 +69,6 @@ class Dialect:
     read: Callable[[Mapping[str, Any], Mapping[str, str], str], Request]
     outgoing: Callable[[Request, str, int], bytes]
     meter: Callable[[Request], Meter]
-    report: Callable[[bytes], UsageReport]
+    report: ReadAnswer
     refusal: Callable[[Refused, str], dict[str, Any]]
     stream_error: Callable[[Refused, str], bytes]

@@ -124,6 +124,7 @@ class _ChatStream:
             # It may have been the usage.
             self._unreadable = True
             return Passage.FLOW
+        self._error = self._error or frame.event == "error"
         return self._take_chunk(chunk)
 
     def report(self, *, over: bool) -> UsageReport:
