@@ -1,0 +1,321 @@
+"""``spendgate.yaml``: what a team declares, read into the core's values.
+
+Everything that is wrong is told at once, each problem with its line: a person mends a file, not a message. A file
+with all that can be said is examples/spendgate.yaml.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+from spendgate import configuration_values as values
+from spendgate.configuration_model import (
+    DIALECTS,
+    AlertsEntry,
+    BudgetEntry,
+    CandidateEntry,
+    EntryType,
+    KeyEntry,
+    LimitsEntry,
+    PriceEntry,
+    ProviderEntry,
+    did_you_mean,
+    validated,
+)
+from spendgate.configuration_yaml import Findings, Place, read, shown
+from spendgate.core.budget import (
+    PATH_DEPTH_MAX,
+    PATH_LENGTH_MAX,
+    BudgetPolicy,
+    is_unbudgeted,
+    parse_path,
+    prefixes,
+)
+from spendgate.core.price import PriceRow
+from spendgate.core.route import CANDIDATES_MAX, Candidate, Provider, Route
+
+# With its counters, a budget's item must stay under 1 KB: two write units a transaction.
+LIMITS_MAX: Final = 12
+
+_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+_ROUTE: Final = re.compile(r"[!-~]{1,128}", re.ASCII)
+_SECTIONS: Final = ("version", "providers", "prices", "routes", "budgets", "keys", "alerts")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeySpec:
+    """A key as the file declares it. ``models`` are the routes it may ask for; empty means every route.
+
+    ``secret`` is fixed for local runs only.
+    """
+
+    name: str
+    budget: str
+    models: tuple[str, ...] = ()
+    expires_at: datetime | None = None
+    secret: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alerts:
+    """At which percentages of a limit to warn, and whether Slack hears of it too."""
+
+    warn_at: tuple[int, ...] = (80,)
+    slack: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration:
+    """All that a file declares. ``budgets`` hold every prefix of a declared path, parents before children."""
+
+    providers: tuple[Provider, ...] = ()
+    prices: tuple[PriceRow, ...] = ()
+    routes: tuple[Route, ...] = ()
+    budgets: tuple[BudgetPolicy, ...] = ()
+    keys: tuple[KeySpec, ...] = ()
+    alerts: Alerts = Alerts()
+
+    def unpriced(self) -> tuple[Candidate, ...]:
+        """Return the candidates without a row in the file that a budgeted caller may reach.
+
+        A route that no key of the file may ask for counts as reachable: keys can be made later.
+        """
+        priced = {(row.provider, name) for row in self.prices for name in (row.model, *row.aliases)}
+        found = dict.fromkeys(
+            candidate
+            for route in self.routes
+            if self._budgeted_may_ask(route.name)
+            for candidate in route.candidates
+            if (candidate.provider, candidate.model) not in priced
+        )
+        return tuple(found)
+
+    def _budgeted_may_ask(self, route: str) -> bool:
+        policies = {policy.path: policy for policy in self.budgets}
+        callers = [key for key in self.keys if not key.models or route in key.models]
+        paths = [tuple(policies[path] for path in prefixes(key.budget)) for key in callers]
+        return not paths or not all(map(is_unbudgeted, paths))
+
+
+def parse(text: str, *, loopback_http: bool) -> Configuration:
+    """Return what a file declares; ConfigurationInvalid with all of its problems.
+
+    ``loopback_http`` is for local runs: http to loopback hosts and fixed keys are allowed.
+    """
+    findings = Findings()
+    document = read(text, findings)
+    if not isinstance(document, dict):
+        findings.add((), "the file must be a mapping that starts with version: 1")
+        document = {"version": 1}
+    reader = _Reader(document, findings, loopback_http=loopback_http)
+    reader.check_sections()
+    configuration = Configuration(
+        providers=reader.providers(),
+        prices=reader.prices(),
+        routes=reader.routes(),
+        budgets=reader.budgets(),
+        keys=reader.keys(),
+        alerts=reader.alerts(),
+    )
+    findings.raise_any()
+    return configuration
+
+
+class _Reader:
+    """Reads section by section, and goes on after a problem, so that the later ones are found too."""
+
+    def __init__(self, document: Mapping[str, Any], findings: Findings, *, loopback_http: bool) -> None:
+        self._document = document
+        self._findings = findings
+        self._loopback_http = loopback_http
+
+    def check_sections(self) -> None:
+        for name in self._document:
+            if name not in _SECTIONS:
+                self._findings.add((name,), f"is not known here{did_you_mean(name, _SECTIONS)}")
+        version = self._document.get("version")
+        if "version" not in self._document:
+            self._findings.add((), "version is missing: write version: 1")
+        elif isinstance(version, bool) or version != 1:
+            self._findings.add(("version",), "must be 1, the only version so far")
+
+    def providers(self) -> tuple[Provider, ...]:
+        entries = self._entries("providers", ProviderEntry)
+        for name in self._names("providers"):
+            self._check_name(name, ("providers", name))
+        return tuple(values.provider(name, entry) for name, entry in entries.items())
+
+    def prices(self) -> tuple[PriceRow, ...]:
+        listed = self._document.get("prices", [])
+        if not isinstance(listed, list):
+            self._findings.add(("prices",), "must be a list of price rows")
+            return ()
+        rows: dict[int, PriceRow] = {}
+        for index, item in enumerate(listed):
+            self._check_known("providers", item, ("prices", index, "provider"))
+            entry = self._entry(PriceEntry, item, ("prices", index))
+            if entry is not None:
+                rows[index] = values.price_row(entry)
+        self._check_rows(rows)
+        return tuple(rows.values())
+
+    def routes(self) -> tuple[Route, ...]:
+        routes = []
+        self._check_mapping("routes")
+        for name in self._names("routes"):
+            place = ("routes", name)
+            if _ROUTE.fullmatch(name) is None:
+                self._findings.add(place, "a route has 1 to 128 printable ASCII characters without spaces")
+            candidates = self._candidates(self._document["routes"][name], place)
+            self._check_candidates(candidates, place)
+            routes.append(Route(name=name, candidates=tuple(candidates.values())))
+        return tuple(routes)
+
+    def budgets(self) -> tuple[BudgetPolicy, ...]:
+        entries = self._entries("budgets", BudgetEntry)
+        for path in self._names("budgets"):
+            self._check_path(path)
+        policies: dict[str, BudgetPolicy] = {}
+        for path, entry in entries.items():
+            self._check_limits(entry, ("budgets", path))
+            for prefix in prefixes(path):
+                policies.setdefault(prefix, BudgetPolicy(path=prefix, rev=0))
+            policies[path] = values.policy(path, entry)
+        return tuple(policies[path] for path in sorted(policies, key=lambda path: path.split("/")))
+
+    def keys(self) -> tuple[KeySpec, ...]:
+        for name in self._names("keys"):
+            self._check_name(name, ("keys", name))
+        for name, data in self._section("keys").items():
+            self._check_known("budgets", data, ("keys", name, "budget"))
+            models = data.get("models") if isinstance(data, dict) else None
+            for index in range(len(models) if isinstance(models, list) else 0):
+                self._check_known("routes", models, ("keys", name, "models", index))
+        keys = []
+        owners: dict[str, str] = {}
+        for name, entry in self._entries("keys", KeyEntry).items():
+            if entry.secret is not None and owners.setdefault(entry.secret, name) != name:
+                self._findings.add(("keys", name, "secret"), f"is the secret of key {shown(owners[entry.secret])} too")
+            keys.append(_key_spec(name, entry))
+        return tuple(keys)
+
+    def alerts(self) -> Alerts:
+        entry = self._entry(AlertsEntry, self._document.get("alerts", {}), ("alerts",)) or AlertsEntry()
+        if len(set(entry.warn_at)) != len(entry.warn_at):
+            self._findings.add(("alerts", "warn_at"), "has a number twice")
+        return Alerts(warn_at=tuple(sorted(entry.warn_at)), slack=entry.slack)
+
+    def _section(self, name: str) -> Mapping[str, Any]:
+        section = self._document.get(name, {})
+        return section if isinstance(section, dict) else {}
+
+    def _names(self, section: str) -> tuple[str, ...]:
+        """Return all names of a section, whether or not what they stand for is right."""
+        return tuple(self._section(section))
+
+    def _entries(self, section: str, model: type[EntryType]) -> dict[str, EntryType]:
+        """Return the entries of a section that are right by themselves."""
+        self._check_mapping(section)
+        found = {name: self._entry(model, data, (section, name)) for name, data in self._section(section).items()}
+        return {name: entry for name, entry in found.items() if entry is not None}
+
+    def _entry(self, model: type[EntryType], data: object, place: Place) -> EntryType | None:
+        return validated(model, data, place, self._findings, loopback_http=self._loopback_http)
+
+    def _candidates(self, listed: object, place: Place) -> dict[int, Candidate]:
+        """Return the candidates of a route that are right by themselves, by their place in the list."""
+        if not isinstance(listed, list) or not 1 <= len(listed) <= CANDIDATES_MAX:
+            self._findings.add(place, f"must be a list of 1 to {CANDIDATES_MAX} candidates {{provider, model}}")
+            return {}
+        for index, item in enumerate(listed):
+            self._check_known("providers", item, (*place, index, "provider"))
+        entries = [self._entry(CandidateEntry, item, (*place, index)) for index, item in enumerate(listed)]
+        return {
+            index: Candidate(provider=entry.provider, model=entry.model)
+            for index, entry in enumerate(entries)
+            if entry is not None
+        }
+
+    def _check_mapping(self, section: str) -> None:
+        if not isinstance(self._document.get(section, {}), dict):
+            self._findings.add((section,), "must be a mapping (name: entry)")
+
+    def _check_name(self, name: str, place: Place) -> None:
+        if _NAME.fullmatch(name) is None or name.startswith(("sg-", "sk-")):
+            self._findings.add(place, "a name has 1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or digit")
+
+    def _check_known(self, section: str, holder: Any, place: Place) -> None:
+        """Check that the text at the last step of a place, in the dict or list that holds it, names an entry."""
+        step: Any = place[-1]
+        name = holder.get(step) if isinstance(holder, dict) else holder[step] if isinstance(holder, list) else None
+        names = self._names(section)
+        if isinstance(name, str) and name not in names:
+            self._findings.add(place, f"is not in {section} of this file{did_you_mean(name, names)}")
+
+    def _check_rows(self, rows: Mapping[int, PriceRow]) -> None:
+        """A name at a provider leads to the rows of one model, and an instant to one of these rows."""
+        seen: dict[tuple[str, str, datetime], int] = {}
+        owners: dict[tuple[str, str], str] = {(row.provider, row.model): row.model for row in rows.values()}
+        for index, row in rows.items():
+            first = seen.setdefault((row.provider, row.model, row.valid_from), index)
+            if first != index:
+                self._findings.add(("prices", index), f"has provider, model and instant of prices[{first}]")
+            for at, alias in enumerate(row.aliases):
+                if owners.setdefault((row.provider, alias), row.model) != row.model or alias == row.model:
+                    self._findings.add(("prices", index, "aliases", at), "is already the name of a model")
+
+    def _check_candidates(self, candidates: Mapping[int, Candidate], place: Place) -> None:
+        providers = self._section("providers")
+        first: dict[Candidate, int] = {}
+        spoken: dict[str, str] = {}
+        for index, candidate in candidates.items():
+            if first.setdefault(candidate, index) != index:
+                self._findings.add((*place, index), "is listed twice")
+            data = providers.get(candidate.provider)
+            dialect = data.get("dialect") if isinstance(data, dict) else None
+            if dialect in DIALECTS:
+                spoken.setdefault(dialect, candidate.provider)
+        if len(spoken) > 1:
+            both = " and ".join(f"{dialect} ({shown(name)})" for dialect, name in spoken.items())
+            self._findings.add(place, f"must be of one dialect, but has {both}")
+
+    def _check_path(self, path: str) -> None:
+        try:
+            parse_path(path)
+        except ValueError:
+            # The core's own sentence repeats the name, which here may be anything that was pasted.
+            self._findings.add(
+                ("budgets", path),
+                f"a budget path is 1 to {PATH_DEPTH_MAX} names with '/' between, each 1 to 64 letters, digits, '.', '_' "
+                f"and '-', the first a letter or digit, and {PATH_LENGTH_MAX} characters in all (runs are not declared)",
+            )
+
+    def _check_limits(self, entry: BudgetEntry, place: Place) -> None:
+        self._check_number(entry.limits, (*place, "limits"))
+        if entry.runs is not None:
+            self._check_number(entry.runs.limits, (*place, "runs", "limits"))
+        limited = bool(values.limits(entry.limits))
+        if limited and entry.unbudgeted:
+            self._findings.add((*place, "unbudgeted"), "contradicts limits: leave one of them out")
+        if not limited and not entry.unbudgeted:
+            self._findings.add(place, "has no limits: give it some, or say unbudgeted: true")
+
+    def _check_number(self, entry: LimitsEntry, place: Place) -> None:
+        number = len(values.limits(entry))
+        if number > LIMITS_MAX:
+            self._findings.add(place, f"has {number} limits, more than {LIMITS_MAX}")
+        for measure in entry.model_fields_set:
+            if not getattr(entry, measure).model_fields_set:
+                self._findings.add((*place, measure), "has no window: give it one, or leave the line out")
+
+
+def _key_spec(name: str, entry: KeyEntry) -> KeySpec:
+    return KeySpec(
+        name=name,
+        budget=entry.budget,
+        models=tuple(dict.fromkeys(entry.models or ())),
+        expires_at=entry.expires,
+        secret=entry.secret,
+    )

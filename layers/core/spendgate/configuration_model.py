@@ -1,0 +1,268 @@
+"""The shape of ``spendgate.yaml``: each entry as a pydantic model, and pydantic's errors as sentences.
+
+Fields are checked one by one here; what one entry says about another is checked in ``configuration.py``. No message
+repeats a value, since any of them may be a secret that was pasted into the wrong line.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+from types import UnionType
+from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+
+from spendgate.configuration_scalars import (
+    EPOCH,
+    Count,
+    DateText,
+    Factor,
+    Instant,
+    ModelName,
+    Percent,
+    Positive,
+    Rate,
+    Span,
+    Text,
+    Usd,
+    base_url,
+)
+from spendgate.configuration_yaml import Findings, Place, shown
+from spendgate.core.budget import Mode
+from spendgate.core.key import is_well_formed
+from spendgate.core.price import STANDARD_TIER_NAMES
+
+DIALECTS: Final = ("anthropic", "openai")
+
+_SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,255}|secretsmanager:[A-Za-z0-9/_+=.@:-]{1,2048}", re.ASCII)
+
+
+class Entry(BaseModel):
+    """Anything that the file may hold: what is not named is an error."""
+
+    # No field may be null: a null in the file is refused before, so None means "left out" everywhere.
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+
+
+class FramingEntry(Entry):
+    request: Count | None = None
+    tooling: Count | None = None
+    tool: Count | None = None
+    part: Count | None = None
+    output_overshoot: Count | None = None
+
+
+class ProviderEntry(Entry):
+    dialect: str
+    base_url: str
+    secret: str | None = None
+    framing: FramingEntry = FramingEntry()
+    service_tier: Text | None = None
+    geo: Text | None = None
+    speed: Text | None = None
+
+    @field_validator("dialect")
+    @classmethod
+    def _spoken(cls, value: str) -> str:
+        if value not in DIALECTS:
+            raise ValueError(f"is no dialect that is spoken here{did_you_mean(value, DIALECTS)}")
+        return value
+
+    @field_validator("base_url")
+    @classmethod
+    def _address(cls, value: str, info: ValidationInfo) -> str:
+        return base_url(value, loopback_http=bool((info.context or {}).get("loopback_http")))
+
+    @field_validator("secret")
+    @classmethod
+    def _reference(cls, value: str) -> str:
+        if _SECRET_REFERENCE.fullmatch(value) is None:
+            raise ValueError("must be a reference, env:NAME or secretsmanager:NAME, never the secret itself")
+        return value
+
+
+class RatesEntry(Entry):
+    input: Rate
+    output: Rate
+    cache_read: Rate | None = None
+    cache_write: Rate | None = None
+    cache_write_long: Rate | None = None
+    audio_input: Rate | None = None
+    audio_output: Rate | None = None
+    image_input: Rate | None = None
+    image_output: Rate | None = None
+
+
+class TierEntry(RatesEntry):
+    above: Positive
+    inclusive: bool = False
+
+
+class CardEntry(RatesEntry):
+    tiers: list[TierEntry] | None = None
+
+    @field_validator("tiers")
+    @classmethod
+    def _rising(cls, tiers: list[TierEntry]) -> list[TierEntry]:
+        thresholds = [tier.above for tier in tiers]
+        if sorted(set(thresholds)) != thresholds:
+            raise ValueError("must be in the order of rising `above`, each once")
+        return tiers
+
+
+class FactorsEntry(Entry):
+    geo: dict[str, Factor] = {}
+    speed: dict[str, Factor] = {}
+    residency: dict[str, Factor] = {}
+
+
+class PriceEntry(CardEntry):
+    provider: str
+    model: ModelName
+    valid_from: Annotated[Instant, Field(alias="from")] = EPOCH
+    service: dict[str, CardEntry] = {}
+    factors: FactorsEntry = FactorsEntry()
+    fees: dict[str, Usd] = {}
+    context_tokens: Positive | None = None
+    output_tokens_max: Positive | None = None
+    aliases: list[ModelName] = []
+    source: Text = ""
+    checked: DateText = ""
+
+    @field_validator("service")
+    @classmethod
+    def _beside_standard(cls, service: dict[str, CardEntry]) -> dict[str, CardEntry]:
+        if STANDARD_TIER_NAMES.intersection(service):
+            raise ValueError(
+                f"has a name of the standard tier ({', '.join(sorted(STANDARD_TIER_NAMES))}): that is the row itself"
+            )
+        return service
+
+
+class CandidateEntry(Entry):
+    provider: str
+    model: ModelName
+
+
+class UsdWindows(Entry):
+    request: Usd | None = None
+    minute: Usd | None = None
+    hour: Usd | None = None
+    day: Usd | None = None
+    month: Usd | None = None
+    life: Usd | None = None
+
+
+class CountWindows(Entry):
+    request: Count | None = None
+    minute: Count | None = None
+    hour: Count | None = None
+    day: Count | None = None
+    month: Count | None = None
+    life: Count | None = None
+
+
+class LimitsEntry(Entry):
+    usd: UsdWindows | None = None
+    requests: CountWindows | None = None
+    tokens: CountWindows | None = None
+    tool_calls: CountWindows | None = None
+
+
+class RunsEntry(Entry):
+    limits: LimitsEntry = LimitsEntry()
+    expire_after: Span | None = None
+    stop_on_unknown: bool = False
+
+
+class BudgetEntry(Entry):
+    limits: LimitsEntry = LimitsEntry()
+    mode: Mode = "enforce"
+    unbudgeted: bool = False
+    default_output_tokens: Positive | None = None
+    failover: bool = False
+    runs: RunsEntry | None = None
+
+
+class KeyEntry(Entry):
+    budget: str
+    models: Annotated[list[ModelName], Field(min_length=1)] | None = None
+    expires: Instant | None = None
+    secret: str | None = None
+
+    @field_validator("secret")
+    @classmethod
+    def _local_only(cls, value: str, info: ValidationInfo) -> str:
+        if not (info.context or {}).get("loopback_http"):
+            raise ValueError("is for local runs only: leave it out, and the key is made and shown once")
+        if not is_well_formed(value):
+            raise ValueError("must be sg- and 16 to 128 letters, digits, '_' or '-'")
+        return value
+
+
+class AlertsEntry(Entry):
+    warn_at: list[Percent] = [80]
+    slack: bool = False
+
+
+EntryType = TypeVar("EntryType", bound=Entry)
+
+
+def validated(
+    model: type[EntryType], data: object, place: Place, findings: Findings, *, loopback_http: bool
+) -> EntryType | None:
+    """Return the entry; None where it has problems, which are then found. Its place may have had problems before."""
+    try:
+        entry = model.model_validate(data, context={"loopback_http": loopback_http})
+    except ValidationError as error:
+        for detail in error.errors(include_url=False, include_input=False):
+            findings.add((*place, *detail["loc"]), _sentence(model, detail))
+        return None
+    return None if findings.spoiled(place) else entry
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean x?`` where a known name is close, else what is known."""
+    names = sorted(known)
+    close = get_close_matches(name[:100], names, n=1)
+    if close:
+        return f"; did you mean {shown(close[0])}?"
+    return f"; known: {', '.join(map(shown, names[:20]))}" if names else ""
+
+
+_SENTENCES: Final = {
+    "missing": "is missing",
+    "string_type": "must be text; a number or true/false goes in quotes",
+    "bool_type": "must be true or false",
+    "int_type": "must be a whole number",
+    "dict_type": "must be a mapping (name: value)",
+    "model_type": "must be a mapping (name: value)",
+    "list_type": "must be a list",
+    "too_short": "is empty: name at least one, or leave it out for all",
+    "string_too_long": "is too long",
+}
+
+
+def _sentence(model: type[Entry], detail: Mapping[str, Any]) -> str:
+    kind: str = detail["type"]
+    if kind == "extra_forbidden":
+        *above, name = detail["loc"]
+        return f"is not known here{did_you_mean(str(name), _known(model, above))}"
+    if kind == "value_error":
+        return str(detail["ctx"]["error"])
+    return _SENTENCES.get(kind) or str(detail["msg"]).replace("Input should be", "must be").replace("'", "")
+
+
+def _known(model: type[Entry], place: list[str | int]) -> list[str]:
+    """Return the names that a model knows at a place inside it."""
+    at: Any = model
+    for segment in place:
+        # A place leads through fields of entries, and through the values of lists and dicts.
+        at = at.model_fields[segment].annotation if _is_entry(at) else get_args(at)[-1]
+        if get_origin(at) in (UnionType, Union):
+            at = next(part for part in get_args(at) if part is not type(None))
+    return [field.alias or name for name, field in at.model_fields.items()]
+
+
+def _is_entry(annotation: Any) -> bool:
+    return isinstance(annotation, type) and get_origin(annotation) is None and issubclass(annotation, Entry)
