@@ -1,0 +1,42 @@
+"""Serve an ASGI app on loopback from within a running event loop."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from typing import Any
+
+import uvicorn
+
+
+@asynccontextmanager
+async def served(app: Any, *, port: int = 0, grace_seconds: int = 1) -> AsyncIterator[str]:
+    """Serve ``app`` on 127.0.0.1 (port 0 finds a free one) and hand out its URL; OSError where the port is taken.
+
+    At the end open connections have ``grace_seconds`` to finish, then they are broken.
+    """
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(("127.0.0.1", port))
+        listener.listen(1024)
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, lifespan="auto", timeout_graceful_shutdown=grace_seconds
+        )
+        server = _Embedded(config)
+        serving = asyncio.create_task(server.serve(sockets=[listener]))
+        try:
+            while not server.started and not serving.done():  # noqa: ASYNC110 - uvicorn has no event to wait for
+                await asyncio.sleep(0.005)
+            if not server.started:
+                raise RuntimeError("the server did not start; its log says why")
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            await serving
+
+
+class _Embedded(uvicorn.Server):
+    """A server that leaves the process's signals to whoever embeds it."""
+
+    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
+        return nullcontext()

@@ -1,0 +1,54 @@
+"""The demo provider in a process of its own, for tests that need a provider outside of the gateway's reach."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+ROOT = Path(__file__).parents[1]
+
+
+class DemoProvider:
+    """A running demo provider, told what to do and asked what it did over HTTP."""
+
+    def __init__(self, url: str, client: httpx.Client) -> None:
+        self.url = url
+        self.client = client
+
+    def behave(self, behaviour: str, *, calls: int | None = None, **options: Any) -> None:
+        """Answer the next calls, or all that follow, as a behaviour of ``spendgate.local.demo_book``."""
+        document = {"behaviour": behaviour, "calls": calls, **options}
+        self.client.post("/_demo", json=document).raise_for_status()
+
+    def reset(self) -> None:
+        """Forget every call and behaviour."""
+        self.client.delete("/_demo").raise_for_status()
+
+    def book(self) -> dict[str, Any]:
+        """Return hits, billed_picodollars, billed_usd, open and requests."""
+        document: dict[str, Any] = self.client.get("/_demo").raise_for_status().json()
+        return document
+
+
+@contextmanager
+def demo_provider(*, expected_key: str | None = None) -> Iterator[DemoProvider]:
+    """Run a demo provider until the block ends."""
+    command = [sys.executable, "-m", "spendgate.local.demo_provider"]
+    process = subprocess.Popen(
+        command if expected_key is None else [*command, "--expected-key", expected_key],
+        env=os.environ | {"PYTHONPATH": str(ROOT / "layers" / "core")},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    # Leaving closes its input, which ends it, and waits for that.
+    with process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        with httpx.Client(base_url=url, trust_env=False, timeout=10) as client:
+            yield DemoProvider(url, client)
