@@ -154,7 +154,7 @@ class _Reader:
             return ()
         rows: dict[int, PriceRow] = {}
         for index, item in enumerate(listed):
-            self._check_known("providers", item, ("prices", index, "provider"))
+            self._check_known("providers", _field(item, "provider"), ("prices", index, "provider"))
             entry = self._entry(PriceEntry, item, ("prices", index))
             if entry is not None:
                 rows[index] = values.price_row(entry)
@@ -189,10 +189,10 @@ class _Reader:
         for name in self._names("keys"):
             self._check_name(name, ("keys", name))
         for name, data in self._section("keys").items():
-            self._check_known("budgets", data, ("keys", name, "budget"))
-            models = data.get("models") if isinstance(data, dict) else None
-            for index in range(len(models) if isinstance(models, list) else 0):
-                self._check_known("routes", models, ("keys", name, "models", index))
+            self._check_known("budgets", _field(data, "budget"), ("keys", name, "budget"))
+            models = _field(data, "models")
+            for index, model in enumerate(models if isinstance(models, list) else []):
+                self._check_known("routes", model, ("keys", name, "models", index))
         keys = []
         owners: dict[str, str] = {}
         for name, entry in self._entries("keys", KeyEntry).items():
@@ -230,7 +230,7 @@ class _Reader:
             self._findings.add(place, f"must be a list of 1 to {CANDIDATES_MAX} candidates {{provider, model}}")
             return {}
         for index, item in enumerate(listed):
-            self._check_known("providers", item, (*place, index, "provider"))
+            self._check_known("providers", _field(item, "provider"), (*place, index, "provider"))
         entries = [self._entry(CandidateEntry, item, (*place, index)) for index, item in enumerate(listed)]
         return {
             index: Candidate(provider=entry.provider, model=entry.model)
@@ -246,10 +246,8 @@ class _Reader:
         if _NAME.fullmatch(name) is None or name.startswith(("sg-", "sk-")):
             self._findings.add(place, "a name has 1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or digit")
 
-    def _check_known(self, section: str, holder: Any, place: Place) -> None:
-        """Check that the text at the last step of a place, in the dict or list that holds it, names an entry."""
-        step: Any = place[-1]
-        name = holder.get(step) if isinstance(holder, dict) else holder[step] if isinstance(holder, list) else None
+    def _check_known(self, section: str, name: object, place: Place) -> None:
+        """Check that a name, if it is one, stands in a section; it may belong to an entry that is wrong otherwise."""
         names = self._names(section)
         if isinstance(name, str) and name not in names:
             self._findings.add(place, f"is not in {section} of this file{did_you_mean(name, names)}")
@@ -273,9 +271,8 @@ class _Reader:
         for index, candidate in candidates.items():
             if first.setdefault(candidate, index) != index:
                 self._findings.add((*place, index), "is listed twice")
-            data = providers.get(candidate.provider)
-            dialect = data.get("dialect") if isinstance(data, dict) else None
-            if dialect in DIALECTS:
+            dialect = _field(providers.get(candidate.provider), "dialect")
+            if isinstance(dialect, str) and dialect in DIALECTS:
                 spoken.setdefault(dialect, candidate.provider)
         if len(spoken) > 1:
             both = " and ".join(f"{dialect} ({shown(name)})" for dialect, name in spoken.items())
@@ -319,3 +316,7 @@ def _key_spec(name: str, entry: KeyEntry) -> KeySpec:
         expires_at=entry.expires,
         secret=entry.secret,
     )
+
+
+def _field(data: object, name: str) -> object:
+    return data.get(name) if isinstance(data, dict) else None
