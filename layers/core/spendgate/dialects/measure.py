@@ -76,10 +76,11 @@ class _Inliner:
         if depth > _SCHEMA_DEPTH_MAX:
             raise _unbounded(self.place, "its references nest too deep")
         if isinstance(node, list):
-            return 2 + sum(1 + self.size(item, depth=depth + 1) for item in node)
+            return 2 - bool(node) + sum(1 + self.size(item, depth=depth + 1) for item in node)
         if not isinstance(node, dict):
             return json_bytes(node)
-        total = 2
+        # Two braces, and a comma between any two members.
+        total = 2 - bool(node)
         for key, value in node.items():
             if key in _REFERENCES and isinstance(value, str) and value.startswith("#"):
                 total += 1 + self._target_size(value, depth=depth + 1)
