@@ -40,7 +40,7 @@ ANONYMOUS: Final = "admin"
 _OPERATOR: Final = re.compile(rf"[!-~]{{1,{BY_LENGTH_MAX}}}", re.ASCII)
 _WORDS: Final = re.compile(r"(?<!^)(?=[A-Z])")
 
-_log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 class Body(BaseModel):
@@ -196,7 +196,7 @@ def _guarded(call: Call, token: str) -> Callable[[Request], Awaitable[Response]]
             return _error(400, "request_invalid", "the body ended early")
         except Exception:
             # The last line of defence: the details are for the log, never for the caller.
-            _log.exception("admin call failed: %s %s", request.method, request.url.path)
+            logger.exception("admin call failed: %s %s", request.method, request.url.path)
             return _error(500, "internal_fault", "a defect of the gateway; its log has the details")
         return JSONResponse(answer, headers=_NO_STORE)
 

@@ -1,0 +1,138 @@
+"""Amounts, times, bars and tables for people. Money is never rounded: what is printed is what is stored."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
+from itertools import pairwise
+from typing import Any, Final
+
+from rich.table import Table
+from rich.text import Text
+
+SETTLED, RESERVED, UNKNOWN, FREE = "█", "▒", "?", "·"
+STYLES: Final = {SETTLED: "green", RESERVED: "yellow", UNKNOWN: "bold red", FREE: "dim"}
+LEGEND: Final = {
+    SETTLED: "settled",
+    RESERVED: "reserved, in flight",
+    UNKNOWN: "reserved, outcome unknown",
+    FREE: "free",
+}
+BAR_WIDTH: Final = 20
+
+
+def clean(value: object) -> str:
+    """Return a text without anything that a terminal would obey; providers choose some of what is printed."""
+    return "".join(character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in str(value))
+
+
+def amount(measure: str, text: str) -> str:
+    """Return an amount with its unit: ``$0.0002825``, ``12 requests``."""
+    return f"${text}" if measure == "usd" else f"{text} {measure.replace('_', ' ')}"
+
+
+def bar(parts: Sequence[tuple[str, str]], maximum: str, *, width: int = BAR_WIDTH) -> Text:
+    """Return a bar of (mark, amount) parts of a maximum. What is not nothing gets a cell, and what is full is full."""
+    whole = Decimal(maximum)
+    amounts = [(mark, Decimal(text)) for mark, text in parts]
+    used = sum((value for _, value in amounts), Decimal(0))
+    scale = max(whole, used)
+    if not scale:
+        # A limit of nothing: there is no room.
+        return Text("-" * width, style="dim")
+    cells = [(mark, _cells(value, scale, width)) for mark, value in amounts]
+    free = FREE, (1 if used < whole else 0)
+    # Rounding up small parts may take a cell too many: the largest part gives it back.
+    while sum(count for _, count in cells) + free[1] > width:
+        largest = max(range(len(cells)), key=lambda index: cells[index][1])
+        cells[largest] = (cells[largest][0], cells[largest][1] - 1)
+    taken = sum(count for _, count in cells)
+    text = Text()
+    for mark, count in [*cells, (FREE, width - taken if free[1] else 0)]:
+        text.append(mark * count, style=STYLES[mark])
+    if not free[1] and taken < width:
+        text.append(cells[0][0] * (width - taken), style=STYLES[cells[0][0]])
+    return text
+
+
+def legend() -> Text:
+    """Return what the marks of a bar mean."""
+    text = Text()
+    for mark, meaning in LEGEND.items():
+        text.append("   " if text else "")
+        text.append(mark, style=STYLES[mark])
+        text.append(f" {meaning}")
+    return text
+
+
+def flow(first: Text, parts: Iterable[str | Text], *, width: int, hang: Text) -> list[Text]:
+    """Return lines of parts, two spaces apart and none broken where that can be; later lines begin with ``hang``."""
+    lines = [first.copy()]
+    for part in parts:
+        piece = part if isinstance(part, Text) else Text(part)
+        if lines[-1].cell_len + 2 + piece.cell_len > width and lines[-1].cell_len > hang.cell_len:
+            lines.append(hang.copy())
+        lines[-1].append("  ")
+        lines[-1].append_text(piece)
+    return lines
+
+
+def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
+    """Return a table without a frame, which is narrow and can be copied."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for name in columns:
+        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+    return table
+
+
+def pairs_table(pairs: Iterable[tuple[str, Any]]) -> Table:
+    """Return names and values, one a line; what is None is left out."""
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in pairs:
+        if value is not None and value != "":
+            table.add_row(name, clean(value))
+    return table
+
+
+def when(text: str | None) -> str:
+    """Return an instant to the second: ``2026-11-30 02:11:00Z``."""
+    return "" if text is None else f"{_parse(text):%Y-%m-%d %H:%M:%SZ}"
+
+
+def day(text: str | None) -> str:
+    """Return an instant as its day, with the time only where it is not midnight."""
+    return "" if text is None else when(text).removesuffix(" 00:00:00Z")
+
+
+def until(text: str, now: str) -> str:
+    """Return how long it is until an instant: ``5h 12m``."""
+    return span(_parse(text) - _parse(now))
+
+
+def since(text: str, now: str) -> str:
+    """Return how long ago an instant was."""
+    return span(_parse(now) - _parse(text))
+
+
+def span(length: timedelta) -> str:
+    """Return a length of time in its two largest units."""
+    seconds = max(int(length.total_seconds()), 0)
+    for (name, size), (below, small) in pairwise(_UNITS):
+        if seconds >= size:
+            rest = seconds % size // small
+            return f"{seconds // size}{name} {rest}{below}" if rest else f"{seconds // size}{name}"
+    return f"{seconds}s"
+
+
+_UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
+
+
+def _parse(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+def _cells(value: Decimal, scale: Decimal, width: int) -> int:
+    if not value:
+        return 0
+    return max(int(value * width / scale), 1)
