@@ -324,7 +324,7 @@ def test_an_address_that_may_not_be_called_is_refused_even_locally(url: str) -> 
     "pasted", ["sk-proj-abcdefghijklmnop", "AKIAABCDEFGHIJKLMNOP", "env:", "env:A B", "ENV:A", "secretsmanager:", "5"]
 )
 def test_a_secret_is_a_reference(pasted: str) -> None:
-    text = f"version: 1\nproviders:\n  p: {{dialect: openai, base_url: https://example.com, secret: {pasted}}}\n"
+    text = f"version: 1\nproviders:\n  p: {{dialect: openai, base_url: https://example.com, secret: '{pasted}'}}\n"
 
     problem = problem_of(text)
 

@@ -12,7 +12,6 @@ from typing import Any, Final
 
 from spendgate import configuration_values as values
 from spendgate.configuration_model import (
-    DIALECTS,
     AlertsEntry,
     BudgetEntry,
     CandidateEntry,
@@ -35,6 +34,7 @@ from spendgate.core.budget import (
 )
 from spendgate.core.price import PriceRow
 from spendgate.core.route import CANDIDATES_MAX, Candidate, Provider, Route
+from spendgate.dialects.registry import DIALECTS
 
 # With its counters, a budget's item must stay under 1 KB: two write units a transaction.
 LIMITS_MAX: Final = 12

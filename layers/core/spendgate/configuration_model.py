@@ -31,8 +31,7 @@ from spendgate.configuration_yaml import Findings, Place, shown
 from spendgate.core.budget import Mode
 from spendgate.core.key import is_well_formed
 from spendgate.core.price import STANDARD_TIER_NAMES
-
-DIALECTS: Final = ("anthropic", "openai")
+from spendgate.dialects.registry import DIALECTS
 
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,255}|secretsmanager:[A-Za-z0-9/_+=.@:-]{1,2048}", re.ASCII)
 
