@@ -22,7 +22,7 @@ _NOT_TEXT: Final = frozenset({"role", "type", "id", "tool_call_id", "tool_use_id
 _EXAMPLES: Final[Mapping[str, Any]] = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
 
 
-class RequestUnreadable(ValueError):  # noqa: N818 - named for the fact, as all errors here
+class RequestUnreadable(ValueError):
     """The demo provider cannot read a request; it answers 400."""
 
 
