@@ -131,18 +131,12 @@ class Applier:
 
     def _update(self, key: Key, spec: KeySpec, change: Change) -> None:
         self.config.put_key(
-            replace(key, budget=spec.budget, models=spec.models, expires_at=spec.expires_at), self._event(change)
+            replace(key, budget=spec.budget, models=spec.models, expires_at=spec.expires_at),
+            self._event(change),
+            known=key,
         )
-        self.raised[spec.budget] += 1
-        if key.budget != spec.budget:
-            self._raise_revision(key.budget, change)
-
-    def _raise_revision(self, path: str, change: Change) -> None:
-        """Make every gateway that has a key cached under a budget it has left read the key again."""
-        state = self.ledger.budget(path)
-        if state is not None:
-            self.ledger.put_budget(state.policy, expected_rev=state.policy.rev, now=self.now, event=self._event(change))
-            self.raised[path] += 1
+        # Of both budgets where the key moves, in that one transaction.
+        self.raised.update({spec.budget, key.budget})
 
     def _revoke(self, key: Key, change: Change) -> None:
         self.config.revoke_key(key, self.now, self._event(change))

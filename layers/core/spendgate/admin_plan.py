@@ -2,8 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -14,13 +14,12 @@ from spendgate.admin_view import (
     price_view,
     provider_view,
     route_view,
-    window_view,
 )
+from spendgate.admin_warnings import warnings
 from spendgate.configuration import Configuration, KeySpec
-from spendgate.core.budget import RUN_PREFIX, BudgetPolicy, BudgetState
+from spendgate.core.budget import RUN_PREFIX, BudgetState
 from spendgate.core.key import Key, hash_secret
-from spendgate.core.money import usd
-from spendgate.core.price import PriceRow, row_in_force
+from spendgate.core.price import PriceRow
 from spendgate.core.route import Provider, Route
 from spendgate.errors import ConfigurationInvalid, Problem
 
@@ -106,7 +105,11 @@ def plan(text: str, configuration: Configuration, snapshot: Snapshot, now: datet
         *_routes(configuration, snapshot),
         *_keys(configuration, snapshot),
     )
-    return Plan(id=plan_id(text, snapshot), changes=changes, warnings=tuple(_warnings(configuration, snapshot, now)))
+    return Plan(
+        id=plan_id(text, snapshot),
+        changes=changes,
+        warnings=tuple(warnings(configuration, snapshot.budgets, snapshot.prices, now)),
+    )
 
 
 def plan_id(text: str, snapshot: Snapshot) -> str:
@@ -139,37 +142,14 @@ def managed_names(configuration: Configuration) -> frozenset[str]:
     )
 
 
-def same_policy(one: BudgetPolicy, other: BudgetPolicy) -> bool:
-    """Tell whether two policies say the same, whatever their revisions and stops."""
-    return _bare(one) == _bare(other)
-
-
-def _bare(policy: BudgetPolicy) -> BudgetPolicy:
-    runs = policy.runs
-    return replace(
-        policy,
-        rev=0,
-        stop=None,
-        limits=tuple(sorted(policy.limits, key=lambda limit: (limit.measure, limit.window))),
-        runs=None
-        if runs is None
-        else replace(runs, limits=tuple(sorted(runs.limits, key=lambda limit: (limit.measure, limit.window)))),
-    )
-
-
 def _check(configuration: Configuration, snapshot: Snapshot) -> None:
-    known = {policy.path for policy in configuration.budgets} | {state.policy.path for state in snapshot.budgets}
-    by_hash = {key.hash: key for key in snapshot.keys}
-    problems: list[Problem] = []
-    for spec in configuration.keys:
-        place = f"keys.{spec.name}"
-        if spec.budget not in known:
-            problems.append(Problem(f"{place}.budget", f"there is no budget {spec.budget}"))
-        if spec.secret is None:
-            continue
-        holder = by_hash.get(hash_secret(spec.secret))
-        if holder is not None and holder.name != spec.name:
-            problems.append(Problem(f"{place}.secret", f"key {holder.name} already has this secret"))
+    holders = {key.hash: key.name for key in snapshot.keys}
+    taken = {spec.name: holders.get(hash_secret(spec.secret)) for spec in configuration.keys if spec.secret is not None}
+    problems = [
+        Problem(f"keys.{name}.secret", f"key {holder} already has this secret")
+        for name, holder in taken.items()
+        if holder not in (None, name)
+    ]
     if problems:
         raise ConfigurationInvalid(problems)
 
@@ -216,7 +196,7 @@ def _budgets(configuration: Configuration, snapshot: Snapshot) -> Iterator[Chang
             yield Change(kind="budget", name=path, action="kept", before=before, after=before, note=note)
         elif stored is None:
             yield Change(kind="budget", name=path, action="create", after=after)
-        elif same_policy(policy, stored.policy):
+        elif before == after:
             yield Change(kind="budget", name=path, action="keep", before=before, after=after)
         elif not after:
             # The file's paths imply every budget above them: a line that was deleted must not lift a limit.
@@ -289,39 +269,3 @@ def _key(spec: KeySpec, snapshot: Snapshot) -> Change:
         return Change(kind="key", name=spec.name, action="update", before=before, after=after, note=note)
     same = all((key.budget, key.models, key.expires_at) == (spec.budget, spec.models, spec.expires_at) for key in live)
     return Change(kind="key", name=spec.name, action="keep" if same else "update", before=before, after=after)
-
-
-def _warnings(configuration: Configuration, snapshot: Snapshot, now: datetime) -> Iterator[str]:
-    rows = (*snapshot.prices, *configuration.prices)
-    for route in configuration.routes:
-        for candidate in route.candidates:
-            mine = [
-                row
-                for row in rows
-                if row.provider == candidate.provider and candidate.model in (row.model, *row.aliases)
-            ]
-            what = f"route {route.name}: {candidate.provider}/{candidate.model}"
-            if not mine:
-                yield f"{what} has no price row: calls that can reach it are refused (price_unknown)"
-            elif row_in_force(mine, now) is None:
-                first = min(row.valid_from for row in mine)
-                yield f"{what} has no price before {instant_text(first)}: until then its calls are refused (price_unknown)"
-    for spec in configuration.keys:
-        if spec.expires_at is not None and spec.expires_at <= now:
-            yield f"key {spec.name} expired at {instant_text(spec.expires_at)}"
-    for policy in configuration.budgets:
-        stored = snapshot.budget(policy.path)
-        if stored is not None and not same_policy(policy, stored.policy):
-            yield from _already_spent(policy, stored, now)
-
-
-def _already_spent(policy: BudgetPolicy, stored: BudgetState, now: datetime) -> Iterable[str]:
-    for limit in policy.limits:
-        if limit.measure != "usd" or limit.window == "request":
-            continue
-        view = window_view(stored, limit, now)
-        if usd(view["committed"]) > limit.maximum:
-            yield (
-                f"budget {policy.path}: {view['committed']} USD is already committed in this {limit.window}, "
-                f"more than {view['maximum']}: paid calls are refused"
-            )

@@ -49,9 +49,9 @@ def read(body: Mapping[str, Any], headers: Mapping[str, str], query: str) -> Req
     return Request(facts=_facts(body, measured), body=body, headers=_forwarded(version, betas), query=query)
 
 
-def outgoing(request: Request, model: str, output_cap: int) -> bytes:
-    """Return the body to send; the cap is the caller's own, and never above what was bounded."""
-    cap = min(request.body["max_tokens"], output_cap)
+def outgoing(request: Request, model: str, output_cap: int | None) -> bytes:
+    """Return the body to send; the cap is the caller's own, and never above what was bounded (None: unbounded)."""
+    cap = request.body["max_tokens"] if output_cap is None else min(request.body["max_tokens"], output_cap)
     return compact({**request.body, "model": model, "max_tokens": cap})
 
 
@@ -211,7 +211,8 @@ class _Measured:
             case "tool_use":
                 self.text += text_bytes(block["name"]) + text_bytes(block["id"])
                 self.json += json_bytes(block["input"])
-            case "tool_result":
+            case _:
+                # A tool result: ``kinds`` has no other.
                 self.text += text_bytes(block["tool_use_id"])
                 if block.get("content") is not None:
                     self._content(block["content"], under(place, "content"), anthropic_fields.RESULT_BLOCKS)

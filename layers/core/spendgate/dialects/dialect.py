@@ -58,16 +58,16 @@ class Dialect:
 
     ``read(body, headers, query)`` raises RequestInvalid or CostBoundUnknown, naming the field. ``outgoing(request,
     model, output_cap)`` gives the body to send: the candidate's model, and the output cap stamped where the caller
-    gave none (the number that was bounded). ``meter(request)`` reads an SSE answer, ``report(body, request)`` a
-    whole JSON one.
-    ``refusal(refused, request_id)`` is the error document that the dialect's SDKs parse; ``stream_error`` the same
-    as an in-band event for a stream that has begun. ``upstream_path`` is appended to the provider's base URL.
+    gave none (the number that was bounded; None for a call that nothing bounds). ``meter(request)`` reads an SSE
+    answer, ``report(body, request)`` a whole JSON one. ``refusal(refused, request_id)`` is the error document that the
+    dialect's SDKs parse; ``stream_error`` the same as an in-band event for a stream that has begun. ``upstream_path``
+    is appended to the provider's base URL.
     """
 
     name: str
     upstream_path: str
     read: Callable[[Mapping[str, Any], Mapping[str, str], str], Request]
-    outgoing: Callable[[Request, str, int], bytes]
+    outgoing: Callable[[Request, str, int | None], bytes]
     meter: Callable[[Request], Meter]
     report: ReadAnswer
     refusal: Callable[[Refused, str], dict[str, Any]]

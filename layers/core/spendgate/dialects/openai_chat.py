@@ -45,18 +45,18 @@ def read(body: Mapping[str, Any], headers: Mapping[str, str], query: str) -> Req
     return Request(facts=_facts(body, measured), body=body, wants_usage=_wants_usage(body))
 
 
-def outgoing(request: Request, model: str, output_cap: int) -> bytes:
-    """Return the body to send; what is stamped is what was bounded."""
+def outgoing(request: Request, model: str, output_cap: int | None) -> bytes:
+    """Return the body to send; what is stamped is what was bounded, and None stamps nothing."""
     body = dict(request.body)
     body["model"] = model
     for name in CAP_FIELDS:
         if body.get(name) is not None:
             # The same number by contract; a smaller bound must never go with a larger cap.
-            body[name] = min(body[name], output_cap)
+            body[name] = body[name] if output_cap is None else min(body[name], output_cap)
         else:
             # Some servers take null for "no limit".
             body.pop(name, None)
-    if request.facts.output_cap is None:
+    if request.facts.output_cap is None and output_cap is not None:
         body[STAMPED_CAP_FIELD] = output_cap
     if request.facts.stream:
         body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}

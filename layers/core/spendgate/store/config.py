@@ -13,10 +13,10 @@ from spendgate.core.key import Key
 from spendgate.core.price import PriceRow
 from spendgate.core.route import Candidate, Framing, Provider, Route
 from spendgate.core.window import instant, parse_instant
-from spendgate.errors import BudgetMissing
+from spendgate.errors import BudgetMissing, RevisionConflict
 from spendgate.store import events, items
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
-from spendgate.store.transactions import Step, put_new, raise_rev_step
+from spendgate.store.transactions import Step, Update, put_new, raise_rev_step
 from spendgate.store.values import decode_item, encode_item
 
 if TYPE_CHECKING:
@@ -62,14 +62,30 @@ class Config:
         """Return all keys, by name."""
         return tuple(sorted((_decode_key(item) for item in self._all("KEY#")), key=lambda key: key.name))
 
-    def put_key(self, key: Key, event: Event) -> None:
-        """Write a key, new or changed, and raise its budget's revision with it; BudgetMissing."""
-        put: Any = {"Put": {"TableName": self.table, "Item": encode_item(_encode_key(key))}}
-        self._with_budgets([Step(write=put, subject="key", name=key.name)], {key.budget}, event)
+    def put_key(self, key: Key, event: Event, *, known: Key | None = None) -> None:
+        """Write a key, new or changed, and raise its budget's revision with it; BudgetMissing, RevisionConflict.
+
+        A key that leaves another budget raises the revision of both. With ``known`` the key must still be this, so
+        that a change which was made up before a revocation cannot undo it.
+        """
+        stored = known or self.key(key.hash)
+        write = Update(self.table, {"pk": f"KEY#{key.hash}", "sk": "KEY"})
+        if stored is None:
+            write.absent()
+        else:
+            write.exists().equals("budget", stored.budget)
+            if stored.revoked_at is None:
+                write.absent("revoked_at")
+            else:
+                write.equals("revoked_at", instant(stored.revoked_at))
+        write.set(_key_attributes(key))
+        budgets = {key.budget} if stored is None else {key.budget, stored.budget}
+        self._with_budgets([Step(write=write.write(), subject="key", name=key.name)], budgets, event)
 
     def revoke_key(self, key: Key, now: datetime, event: Event) -> None:
         """Revoke a key and raise its budget's revision in one transaction, so that no cached key outlives it."""
-        self.put_key(replace(key, revoked_at=now), event)
+        stored = self.key(key.hash) or key
+        self.put_key(replace(stored, revoked_at=now), event)
 
     # -- providers, routes, prices -----------------------------------------------------------------------------------
 
@@ -146,7 +162,11 @@ class Config:
         try:
             self._transact([*steps, *raised, self._event(event)])
         except ConditionsFailed as conditions:
-            raise BudgetMissing(f"there is no budget {', '.join(sorted(budgets))}") from conditions
+            changed = [one.step.name for one in conditions.failed if one.step.subject == "key"]
+            if changed:
+                raise RevisionConflict(f"key {changed[0]} was changed by somebody else") from conditions
+            missing = ", ".join(one.step.name for one in conditions.failed)
+            raise BudgetMissing(f"there is no budget {missing}") from conditions
 
     def _put(self, item: Mapping[str, object], event: Event) -> None:
         put: Any = {"Put": {"TableName": self.table, "Item": encode_item(_without_none(item))}}
@@ -204,10 +224,8 @@ def _without_none(item: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in item.items() if value is not None}
 
 
-def _encode_key(key: Key) -> dict[str, object]:
+def _key_attributes(key: Key) -> dict[str, object]:
     return {
-        "pk": f"KEY#{key.hash}",
-        "sk": "KEY",
         "hash": key.hash,
         "name": key.name,
         "budget": key.budget,

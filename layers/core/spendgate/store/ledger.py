@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from spendgate.core.budget import BudgetPolicy, BudgetState, Stop
 from spendgate.core.event import Event
@@ -32,6 +32,7 @@ from spendgate.store import events, items
 from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Failed, transact
 from spendgate.store.transactions import (
+    EVICTIONS_MAX,
     Step,
     policy_steps,
     reserve_steps,
@@ -42,9 +43,6 @@ from spendgate.store.transactions import (
     trim_steps,
     unknown_steps,
 )
-
-if TYPE_CHECKING:
-    pass
 
 # A condition that fails on what has changed meanwhile is tried again on what was read; each try learns something new.
 RESERVE_TRIES_MAX: Final = 12
@@ -80,21 +78,25 @@ class Ledger(Reader):
     def reserve(self, reservation: Reservation, path: Sequence[BudgetPolicy], now: datetime) -> None:
         """Reserve on every budget of ``path`` (root first) in one transaction, or on none.
 
+        The windows are those that contain ``created_at``, which the reservation's counters are named by.
         NotAdmitted, PolicyStale, DuplicateRequest, RequestConflict, or LedgerUnavailable (nothing may be sent then).
         """
         never = [denied for policy in path if (denied := refusal_before(policy, reservation.asked, now)) is not None]
         if never:
             # Also what keeps a guard from being negative: a counter that has not begun would pass it.
             raise NotAdmitted(never)
-        evictions: dict[str, Mapping[str, int]] = {}
+        evictions: Mapping[str, Mapping[str, int]] = {}
         for _ in range(RESERVE_TRIES_MAX):
-            steps = reserve_steps(self.table, reservation, path, now, evictions=evictions)
+            steps = reserve_steps(self.table, reservation, path, evictions=evictions)
             try:
                 self._transact(steps, reservation.id)
             except ConditionsFailed as conditions:
                 if self._is_applied(conditions.failed):
                     return
-                evictions = dict(self._read_failure(conditions.failed, reservation, path, now))
+                # A budget that did not object keeps its eviction: its hour is still in the way.
+                objecting = {one.step.name for one in conditions.failed}
+                kept = {name: buckets for name, buckets in evictions.items() if name not in objecting}
+                evictions = {**kept, **dict(self._read_failure(conditions.failed, reservation, path))}
             else:
                 return
         raise LedgerUnavailable("the budget changes faster than a call can reserve on it", retry_after_seconds=1)
@@ -154,11 +156,15 @@ class Ledger(Reader):
         self._operate(steps, event, RevisionConflict(f"budget {path} was changed by somebody else"))
 
     def trim(self, state: BudgetState, now: datetime) -> bool:
-        """Evict old hour buckets and remove the counters of past periods; False if there was nothing, or it moved."""
+        """Evict old hour buckets and remove the counters of past periods; False if there was nothing, or it moved.
+
+        A transaction takes so many and no more; a budget that was left alone for days takes several.
+        """
         hour: dict[str, dict[str, int]] = {}
-        for name in outside_the_hour(state.counters, now):
+        for name in sorted(outside_the_hour(state.counters, now))[:EVICTIONS_MAX]:
             hour.setdefault(name.rpartition(".")[0], {})[name] = state.counters[name]
         past = [name for name in state.counters if not is_bucket(name) and is_past(name, now - _KEEP_PAST)]
+        past = past[:EVICTIONS_MAX]
         if not hour and not past:
             return False
         try:
@@ -181,9 +187,10 @@ class Ledger(Reader):
         return any(one.step.subject == "reservation" for one in failed)
 
     def _read_failure(
-        self, failed: Sequence[Failed], reservation: Reservation, path: Sequence[BudgetPolicy], now: datetime
+        self, failed: Sequence[Failed], reservation: Reservation, path: Sequence[BudgetPolicy]
     ) -> Iterator[tuple[str, Mapping[str, int]]]:
         """Return the evictions that make room; NotAdmitted, PolicyStale or a refusal where nothing does."""
+        at = reservation.created_at
         for one in failed:
             if one.step.subject == "idempotency":
                 raise self._repeated(one.item or {}, reservation)
@@ -193,11 +200,22 @@ class Ledger(Reader):
         stale = [state for state in states if state.policy.rev != held[state.policy.path]]
         if stale or missing:
             raise PolicyStale(stale, missing)
-        verdicts = [(state.policy.path, verdict(state, reservation.asked, now)) for state in states]
+        verdicts = [(state, verdict(state, reservation.asked, at)) for state in states]
         denials = [result for _, result in verdicts if isinstance(result, Denied)]
         if denials:
             raise NotAdmitted(denials)
-        return ((name, result.buckets) for name, result in verdicts if isinstance(result, AdmittedByEviction))
+        return (
+            (state.policy.path, result.buckets)
+            for state, result in verdicts
+            if isinstance(result, AdmittedByEviction) and self._is_evictable_at_once(state, result, at)
+        )
+
+    def _is_evictable_at_once(self, state: BudgetState, result: AdmittedByEviction, now: datetime) -> bool:
+        """Tell whether one transaction can take so many buckets off; else take some, and the next try sees the rest."""
+        if len(result.buckets) <= EVICTIONS_MAX:
+            return True
+        self.trim(state, now)
+        return False
 
     def _repeated(self, claim: Mapping[str, Any], reservation: Reservation) -> DuplicateRequest | RequestConflict:
         earlier_id = claim.get("reservation", "")

@@ -61,12 +61,14 @@ class Reader:
         self, *, budget: str | None = None, state: State | None = None, limit: int = 100, now: datetime
     ) -> tuple[Reservation, ...]:
         """Return reservations, the newest first; of one budget and all below it, and of one state, if asked."""
-        read = self._open_reservations() if state in UNRESOLVED else self._by_day(budget, now, limit=limit)
-        chosen = [
-            reservation
-            for reservation in read
-            if (budget is None or is_within(reservation.path, budget)) and (state is None or reservation.state == state)
-        ]
+        if state in UNRESOLVED:
+            chosen = [
+                one
+                for one in self._open_reservations()
+                if one.state == state and (budget is None or is_within(one.path, budget))
+            ]
+        else:
+            chosen = list(self._by_day(budget, state, now, limit=limit))
         return tuple(sorted(chosen, key=lambda one: one.id, reverse=True)[:limit])
 
     def overdue(self, now: datetime, *, limit: int) -> tuple[str, ...]:
@@ -156,16 +158,17 @@ class Reader:
         keys = [item["pk"] for shard in shards for item in self._query("open", "open_pk", f"OPEN#{shard}")]
         yield from self._read_reservations(keys)
 
-    def _by_day(self, budget: str | None, now: datetime, *, limit: int) -> Iterator[Reservation]:
+    def _by_day(self, budget: str | None, state: State | None, now: datetime, *, limit: int) -> Iterator[Reservation]:
         """Go back day by day until there are enough; a whole day at a time, since ids of budgets interleave."""
-        within = [state for state in self.budgets() if budget is None or is_within(state.policy.path, budget)]
-        births = [state.created_at for state in within if state.created_at is not None]
+        within = [one for one in self.budgets() if budget is None or is_within(one.policy.path, budget)]
+        births = [one.created_at for one in within if one.created_at is not None]
         found = 0
         for day in days(max(min(births, default=now), now - items.RETENTION), now):
-            for state in within:
-                read = self.reservations_of_day(state.policy.path, day)
-                found += len(read)
-                yield from read
+            for one in within:
+                read = self.reservations_of_day(one.policy.path, day)
+                chosen = [reservation for reservation in read if state is None or reservation.state == state]
+                found += len(chosen)
+                yield from chosen
             if found >= limit:
                 return
 

@@ -43,6 +43,8 @@ _PASSING_ERRORS: Final = frozenset(
 _SERVER_ERROR: Final = 500
 _PAUSE_FIRST: Final = 0.01
 _PAUSE_MAX: Final = 0.3
+# From here on the pause is the longest there is; a power of two beyond a float's range is an error.
+_DOUBLINGS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,7 @@ def persist(call: Callable[[], T], timing: Timing) -> T:
         try:
             return call()
         except (ClientError, BotoCoreError) as error:
-            pause = timing.random() * min(_PAUSE_MAX, _PAUSE_FIRST * 2**attempt)
+            pause = timing.random() * min(_PAUSE_MAX, _PAUSE_FIRST * 2 ** min(attempt, _DOUBLINGS_MAX))
             attempt += 1
             if not _is_passing(error):
                 raise LedgerUnavailable(
@@ -109,7 +111,7 @@ def persist(call: Callable[[], T], timing: Timing) -> T:
                 ) from error
             if timing.monotonic() + pause - start >= timing.deadline_seconds:
                 raise LedgerUnavailable(
-                    f"the ledger did not answer in time ({_name(error)}, {attempt} attempts); nothing was sent",
+                    f"the ledger did not answer in time ({_name(error)}, {attempt} attempts)",
                     retry_after_seconds=1,
                 ) from error
             timing.sleep(pause)

@@ -12,11 +12,12 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from spendgate.core.budget import Amounts, BudgetPolicy, Stop
-from spendgate.core.counters import Hold, on_reserve, on_resolve, on_unknown
+from spendgate.core.counters import RESERVED, Hold, on_reserve, on_resolve, on_unknown
 from spendgate.core.policy import guards
 from spendgate.core.reservation import Reservation, Resolution, State
+from spendgate.core.route import Candidate
 from spendgate.core.usage import BUCKETS
-from spendgate.core.window import instant
+from spendgate.core.window import MEASURES, instant
 from spendgate.store import items
 from spendgate.store.values import encode, encode_item
 
@@ -27,6 +28,8 @@ Subject = Literal["reservation", "idempotency", "budget", "usage", "event", "key
 
 # DynamoDB's own limit: docs.aws.amazon.com/amazondynamodb TransactWriteItems, "up to 100 action requests".
 STEPS_MAX: Final = 100
+# A bucket costs a condition two operators and some twenty characters, of DynamoDB's 300 operators and 4 KB an expression.
+EVICTIONS_MAX: Final = 64
 # Keys an update may never touch, nor a path it may set twice: no emulator refuses all of this, so we do.
 _KEY_ATTRIBUTES: Final = frozenset({"pk", "sk"})
 
@@ -60,6 +63,11 @@ class Update:
         for attribute, change in changes.items():
             if change:
                 self._write("ADD", attribute, f"{self._name(attribute)} {self._value(change)}")
+        return self
+
+    def touch(self, attribute: str) -> Update:
+        """Begin a counter at nothing, or leave it as it is, so that there is something to write."""
+        self._write("ADD", attribute, f"{self._name(attribute)} {self._value(0)}")
         return self
 
     def set(self, attributes: Mapping[str, object]) -> Update:
@@ -161,20 +169,22 @@ def reserve_steps(
     table: str,
     reservation: Reservation,
     path: Sequence[BudgetPolicy],
-    now: datetime,
     *,
     evictions: Mapping[str, Mapping[str, int]],
 ) -> list[Step]:
-    """Reserve on every budget of the path, or on none.
+    """Reserve on every budget of the path, or on none; ValueError where a limit would watch what nothing counts.
 
+    The limits are those of the windows that contain the reservation's own instant, since these are what it moves.
     ``evictions`` names, for a budget whose hour is in the way, the old buckets and the values they must still have.
     """
+    _demand_not_negative(reservation.asked)
     put = put_new(table, items.encode_reservation(reservation))
     steps = [Step(write=put, subject="reservation", name=reservation.id)]
     if reservation.idempotency_key is not None:
         steps.append(_claim_step(table, reservation, reservation.idempotency_key))
     for policy, hold in zip(path, reservation.holds, strict=True):
-        update = _reserve_update(table, policy, hold, reservation.asked, now, evictions.get(policy.path, {}))
+        evicted = evictions.get(policy.path, {})
+        update = _reserve_update(table, policy, hold, reservation.asked, reservation.created_at, evicted)
         steps.append(Step(write=update.write(), subject="budget", name=policy.path))
     return _checked(steps)
 
@@ -221,6 +231,7 @@ def resolved_amounts(reservation: Reservation, resolution: Resolution) -> Amount
         case "settled":
             if resolution.actual is None:
                 raise ValueError("a settlement names its amounts")
+            _demand_not_negative(resolution.actual)
             return resolution.actual
         case "released":
             return Amounts(requests=asked.requests)
@@ -273,7 +284,7 @@ def trim_steps(table: str, path: str, hour: Mapping[str, Mapping[str, int]], pas
 
 
 def _reserve_update(
-    table: str, policy: BudgetPolicy, hold: Hold, asked: Amounts, now: datetime, evicted: Mapping[str, int]
+    table: str, policy: BudgetPolicy, hold: Hold, asked: Amounts, at: datetime, evicted: Mapping[str, int]
 ) -> Update:
     update = Update(table, items.budget_key(policy.path))
     changes = dict(on_reserve(hold, asked))
@@ -282,16 +293,30 @@ def _reserve_update(
         # The bucket must be as it was read: a settlement that came since would be lost.
         update.equals(name, value).remove(name)
     update.add(changes)
+    if not update.writes:
+        # A call that costs nothing is recorded too, and conditions need a write to stand on.
+        update.touch(RESERVED)
+    allowed = guards(policy, asked, at)
+    if hold.budget != policy.path or not {guard.counter for guard in allowed} <= set(hold.counters):
+        raise ValueError(f"reservation does not count what limits budget {policy.path}")
+    if any(guard.at_most < 0 for guard in allowed):
+        # A counter that has not begun would pass such a guard.
+        raise ValueError(f"more is asked than budget {policy.path} ever allows")
     if policy.rev == 0:
         # The first call of a run makes its budget; whoever comes second reads it from this condition's item.
         attributes = {name: value for name, value in items.policy_attributes(policy).items() if value is not None}
-        return update.absent().set({**attributes, "rev": 1, "created_at": instant(now)})
+        return update.absent().set({**attributes, "rev": 1, "created_at": instant(at)})
     update.equals("rev", policy.rev).absent("stop")
-    for guard in guards(policy, asked, now):
+    for guard in allowed:
         update.at_most(
             guard.counter, guard.at_most + sum(v for n, v in evicted.items() if _total_of(n) == guard.counter)
         )
     return update
+
+
+def _demand_not_negative(amounts: Amounts) -> None:
+    if any(amounts.of(measure) < 0 for measure in MEASURES):
+        raise ValueError("an amount is not negative")
 
 
 def _total_of(bucket: str) -> str:
@@ -334,7 +359,8 @@ def _record_update(
 
 def _usage_update(table: str, reservation: Reservation, resolution: Resolution, actual: Amounts) -> Update:
     provider, model = resolution.provider or "-", resolution.model or "-"
-    row_id = next((q.rows[-1].id for q in reservation.quotes if q.candidate.provider == provider and q.rows), "-")
+    served = Candidate(provider=provider, model=model)
+    row_id = next((quote.rows[-1].id for quote in reservation.quotes if quote.candidate == served and quote.rows), "-")
     changes = {"calls": 1, f"calls_{resolution.state}": 1, "cost": actual.usd, "tokens": actual.tokens}
     if resolution.usage is not None and resolution.state == "settled":
         changes.update({bucket: getattr(resolution.usage, bucket) for bucket in BUCKETS})

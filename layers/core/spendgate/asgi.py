@@ -1,0 +1,234 @@
+"""The gateway over HTTP: paths, keys and error shapes; a thin ASGI application on Starlette.
+
+The same application runs under uvicorn locally, in any container, and in Lambda behind the Web Adapter.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Final
+
+from starlette.applications import Starlette
+from starlette.requests import Request as HttpRequest
+from starlette.responses import JSONResponse, Response
+from starlette.routing import BaseRoute, Route
+from starlette.types import Receive, Scope, Send
+
+from spendgate.admin_view import budget_view, reservation_view
+from spendgate.admission import parse_idempotency_key
+from spendgate.calls import Call, Log, Reply
+from spendgate.core.key import KEY_PREFIX
+from spendgate.dialects.dialect import Dialect
+from spendgate.dialects.registry import DIALECTS
+from spendgate.errors import InternalFault, KeyInvalid, NotFound, RefusalFacts, Refused, RequestInvalid
+from spendgate.gateway import Gateway
+from spendgate.relay import Relay
+from spendgate.settings import Settings
+
+# Where each SDK puts its key; a value that is no key of ours may be there too, and is ignored.
+_KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
+_RUN_HEADER: Final = "x-spendgate-run"
+_IDEMPOTENCY_HEADERS: Final = ("idempotency-key", "x-spendgate-request-id")
+
+Endpoint = Callable[[HttpRequest], Awaitable[Response]]
+
+
+def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[BaseRoute, ...] = ()) -> Starlette:
+    """Return the application. ``routes`` are further ones that a local run serves beside the gateway's."""
+    http = _Http(gateway, settings, log)
+    openai, anthropic = DIALECTS["openai"], DIALECTS["anthropic"]
+    return Starlette(
+        routes=[
+            Route("/v1/chat/completions", http.endpoint(openai, http.call(openai)), methods=["POST"]),
+            Route("/v1/messages", http.endpoint(anthropic, http.call(anthropic)), methods=["POST"]),
+            Route("/v1/messages/count_tokens", http.endpoint(anthropic, http.count_tokens), methods=["POST"]),
+            Route("/v1/models", http.endpoint(None, http.models), methods=["GET"]),
+            Route("/v1/budget", http.endpoint(None, http.budget), methods=["GET"]),
+            Route("/v1/reservations/{id}", http.endpoint(None, http.reservation), methods=["GET"]),
+            Route("/healthz", _healthz, methods=["GET"]),
+            *routes,
+        ],
+        exception_handlers={404: http.not_found, 405: http.not_found},
+    )
+
+
+class _Http:
+    def __init__(self, gateway: Gateway, settings: Settings, log: Log) -> None:
+        self._gateway = gateway
+        self._settings = settings
+        self._log = log
+
+    def endpoint(self, dialect: Dialect | None, serve: Endpoint) -> Endpoint:
+        """Return an endpoint whose refusals, and faults, have the shape that the caller's SDK parses."""
+
+        async def endpoint(request: HttpRequest) -> Response:
+            try:
+                return await serve(request)
+            except Refused as refused:
+                return refusal(dialect or _dialect_of(request), refused)
+            except Exception:
+                self._log.exception("a request failed for a reason of ours", path=request.url.path)
+                return refusal(
+                    dialect or _dialect_of(request), InternalFault("a fault of the gateway; nothing was sent")
+                )
+
+        return endpoint
+
+    def call(self, dialect: Dialect) -> Endpoint:
+        """Return the endpoint of a dialect's calls."""
+
+        async def call(request: HttpRequest) -> Response:
+            return _response(await self._gateway.serve(await self._read(dialect, request)))
+
+        return call
+
+    async def count_tokens(self, request: HttpRequest) -> Response:
+        return _response(await self._gateway.count_tokens(await self._read(DIALECTS["anthropic"], request)))
+
+    async def models(self, request: HttpRequest) -> Response:
+        """List routes in one document that both SDKs read as theirs."""
+        _, routes = await self._gateway.models(secret_of(request))
+        names = [route.name for route in routes]
+        created = "1970-01-01T00:00:00Z"
+        data = [
+            {
+                "id": name,
+                "object": "model",
+                "type": "model",
+                "created": 0,
+                "created_at": created,
+                "owned_by": "spendgate",
+                "display_name": name,
+            }
+            for name in names
+        ]
+        ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
+        return JSONResponse({"object": "list", "data": data, "has_more": False, **ends})
+
+    async def budget(self, request: HttpRequest) -> Response:
+        states = await self._gateway.budgets(secret_of(request), request.headers.get(_RUN_HEADER))
+        now = self._gateway.now()
+        path = states[-1].policy.path
+        return JSONResponse({"budget": path, "budgets": [budget_view(state, now) for state in states]})
+
+    async def reservation(self, request: HttpRequest) -> Response:
+        found = await self._gateway.reservation(secret_of(request), request.path_params["id"])
+        return JSONResponse(reservation_view(found))
+
+    async def not_found(self, request: HttpRequest, _: Exception) -> Response:
+        return refusal(
+            _dialect_of(request),
+            NotFound(
+                f"there is no {request.method} {request.url.path[:200]} here",
+                facts=RefusalFacts(next_action="docs/api.md lists the paths"),
+            ),
+        )
+
+    async def _read(self, dialect: Dialect, request: HttpRequest) -> Call:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        return Call(
+            dialect=dialect,
+            raw=await _body(request, self._settings.body_bytes_max),
+            headers=headers,
+            query=request.url.query,
+            secret=secret_of(request),
+            run=headers.get(_RUN_HEADER),
+            idempotency_key=parse_idempotency_key(
+                next((headers[name] for name in _IDEMPOTENCY_HEADERS if name in headers), None)
+            ),
+            deadline=_platform_deadline(headers, self._settings.deadline_header),
+        )
+
+
+class _Streamed(Response):
+    """An answer in pieces. What the caller does not take is dropped; the exchange goes on without it."""
+
+    def __init__(self, reply: Reply, relay: Relay) -> None:
+        super().__init__(status_code=reply.status)
+        self.raw_headers = _encoded(reply.headers)
+        self._relay = relay
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            async for piece in self._relay.pieces():
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except OSError:
+            # The caller is gone: from ASGI 2.4 on, servers say so by this error.
+            return
+        finally:
+            self._relay.leave()
+
+
+def refusal(dialect: Dialect, refused: Refused) -> Response:
+    """Return a refusal in the shape of a dialect, with the headers that keep an SDK from repeating it in vain."""
+    request_id = refused.facts.reservation or ""
+    headers = {"x-should-retry": "true" if refused.retryable else "false"}
+    if refused.retry_after_seconds is not None:
+        headers["retry-after"] = str(refused.retry_after_seconds)
+    if refused.facts.reservation is not None:
+        headers["x-spendgate-reservation"] = refused.facts.reservation
+    return JSONResponse(dialect.refusal(refused, request_id), status_code=refused.status, headers=headers)
+
+
+def secret_of(request: HttpRequest) -> str | None:
+    """Return the caller's key from wherever its SDK puts it; KeyInvalid where two of them differ."""
+    scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+    found = [bearer.strip()] if scheme.lower() == "bearer" else []
+    found += [request.headers[name].strip() for name in _KEY_HEADERS if name in request.headers]
+    ours = {value for value in found if value.startswith(KEY_PREFIX)}
+    if len(ours) > 1:
+        raise KeyInvalid("the request has two different keys", facts=RefusalFacts(next_action="send one key"))
+    if ours:
+        return ours.pop()
+    return found[0] if found else None
+
+
+def _response(reply: Reply) -> Response:
+    if reply.pieces is not None:
+        return _Streamed(reply, reply.pieces)
+    response = Response(reply.body, status_code=reply.status)
+    response.raw_headers = [*_encoded(reply.headers), (b"content-length", str(len(reply.body)).encode())]
+    return response
+
+
+def _encoded(headers: tuple[tuple[str, str], ...]) -> list[tuple[bytes, bytes]]:
+    return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers]
+
+
+async def _body(request: HttpRequest, bytes_max: int) -> bytes:
+    """Return the body, of which no more is read than is allowed."""
+    parts: list[bytes] = []
+    size = 0
+    async for part in request.stream():
+        size += len(part)
+        if size > bytes_max:
+            raise RequestInvalid(
+                f"the body is larger than {bytes_max} bytes", facts=RefusalFacts(next_action="send a smaller request")
+            )
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _platform_deadline(headers: dict[str, str], name: str | None) -> datetime | None:
+    """Return the deadline that the Lambda Web Adapter tells in its context header; only where settings trust it."""
+    if name is None or name not in headers:
+        return None
+    try:
+        milliseconds = json.loads(headers[name])["deadline"]
+        return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InternalFault(f"header {name} has no deadline") from error
+
+
+def _dialect_of(request: HttpRequest) -> Dialect:
+    """Guess whose SDK is asking, where the path does not tell."""
+    is_anthropic = "anthropic-version" in request.headers or request.url.path.startswith("/v1/messages")
+    return DIALECTS["anthropic" if is_anthropic else "openai"]
+
+
+async def _healthz(_: HttpRequest) -> Response:
+    return JSONResponse({"status": "ok"})

@@ -1,0 +1,308 @@
+"""A call after its reservation: send once, pass the answer on, and end the reservation; every path ends in ``_end``."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import replace
+from typing import Any, Final
+
+from spendgate.calls import Admitted, Parts, Reply
+from spendgate.core.money import usd_text
+from spendgate.core.reservation import Resolution
+from spendgate.core.route import Provider
+from spendgate.core.usage import UsageReport
+from spendgate.dialects.dialect import Meter
+from spendgate.errors import (
+    InternalFault,
+    LedgerError,
+    LedgerUnavailable,
+    OutcomeUnknown,
+    ProviderRefusedUs,
+    ProviderUnreachable,
+    RefusalFacts,
+    Refused,
+)
+from spendgate.metering import answered, unbilled, unclear
+from spendgate.providers import outcome
+from spendgate.providers.attempt import Answer, AnswerTooLarge, Outbound, Unclear, Unsent
+from spendgate.relay import Relay
+
+EVENT_STREAM: Final = "text/event-stream"
+_ERROR_BYTES_MAX: Final = 1_000_000
+
+Spawn = Callable[[Coroutine[Any, Any, None]], object]
+
+
+class Exchange:
+    """One admitted call. ``run`` replies or raises Refused; afterwards, or by the end of a stream, it has ended."""
+
+    def __init__(self, parts: Parts, admitted: Admitted, spawn: Spawn) -> None:
+        self._parts = parts
+        self._admitted = admitted
+        self._reservation = admitted.reservation
+        self._spawn = spawn
+        self._started = time.perf_counter()
+        self._candidate = admitted.candidates[0][0]
+        self._sent = False
+        self._ended = False
+
+    async def run(self) -> Reply:
+        """Try the candidates and return the reply."""
+        try:
+            last = len(self._admitted.candidates) - 1
+            for number, (candidate, provider) in enumerate(self._admitted.candidates):
+                self._candidate = candidate
+                reply = await self._attempt(provider, is_last=number == last)
+                if reply is not None:
+                    return reply
+            raise InternalFault("a route without a candidate")  # noqa: TRY301 - told like any fault of ours
+        except BaseException as error:
+            if not self._ended:
+                await self._abandon(error)
+            if isinstance(error, Refused | asyncio.CancelledError):
+                raise
+            raise InternalFault("a fault of the gateway", facts=self._facts()) from error
+
+    async def _attempt(self, provider: Provider, *, is_last: bool) -> Reply | None:
+        """Try one candidate; None where it is proven unbilled and another may be tried under the same reservation."""
+        outbound = await self._outbound(provider)
+        self._sent = True
+        try:
+            async with asyncio.timeout(self._seconds_left()):
+                answer = await self._parts.pool.send(outbound)
+        except Unsent as unsent:
+            self._sent = False
+            if not is_last:
+                return None
+            reason = f"no connection to provider {provider.name}: {unsent}"
+            await self._end(unbilled(self._candidate, reason))
+            told = f"{reason}; nothing was sent"
+            raise ProviderUnreachable(told, facts=self._facts(), retry_after_seconds=1) from unsent
+        except (Unclear, TimeoutError) as error:
+            raise await self._unknown(_broken(provider.name, error), timed_out=_timed_out(error)) from error
+        try:
+            if not outcome.is_answer(answer.status):
+                return await self._error(answer, outbound, is_last=is_last)
+            if EVENT_STREAM not in answer.content_type:
+                return await self._whole(answer, outbound)
+        except BaseException:
+            await answer.aclose()
+            raise
+        relay = Relay()
+        self._spawn(self._pump(answer, outbound, relay))
+        # From here on the pump ends the reservation.
+        self._ended = True
+        return Reply(status=answer.status, headers=(*answer.headers, *self._headers(None)), pieces=relay)
+
+    async def _outbound(self, provider: Provider) -> Outbound:
+        admitted, dialect = self._admitted, self._admitted.call.dialect
+        secret = None
+        if provider.secret is not None:
+            reference = provider.secret
+            try:
+                secret = await self._parts.offload(lambda: self._parts.secrets(reference))
+            except LedgerUnavailable as missing:
+                await self._end(unbilled(self._candidate, "the provider's secret is missing"))
+                raise ProviderRefusedUs(str(missing), facts=self._facts()) from missing
+        query = f"?{admitted.request.query}" if admitted.request.query else ""
+        cap = None if self._reservation.unpriced else self._reservation.output_cap
+        return Outbound(
+            dialect=provider.dialect,
+            url=provider.base_url.rstrip("/") + dialect.upstream_path + query,
+            body=dialect.outgoing(admitted.request, self._candidate.model, cap),
+            headers=admitted.request.headers,
+            secret=secret,
+        )
+
+    async def _whole(self, answer: Answer, outbound: Outbound) -> Reply:
+        try:
+            async with asyncio.timeout(self._seconds_left()):
+                body = await answer.read(self._parts.settings.answer_bytes_max)
+        except (Unclear, AnswerTooLarge, TimeoutError) as error:
+            told = _broken(self._candidate.provider, error)
+            raise await self._unknown(told, timed_out=_timed_out(error)) from error
+        await answer.aclose()
+        report = self._admitted.call.dialect.report(body, self._admitted.request)
+        resolution = answered(self._reservation, self._candidate, report, self._parts.clock())
+        await self._end(resolution)
+        headers = (*answer.headers, *self._headers(resolution))
+        return Reply(status=answer.status, headers=headers, body=scrubbed(body, outbound))
+
+    async def _error(self, answer: Answer, outbound: Outbound, *, is_last: bool) -> Reply | None:
+        provider, status = self._candidate.provider, answer.status
+        if not outcome.is_unbilled(outbound.dialect, status):
+            raise await self._unknown(f"provider {provider} answered {status}", timed_out=False)
+        try:
+            async with asyncio.timeout(self._seconds_left()):
+                body = await answer.read(_ERROR_BYTES_MAX)
+        except (Unclear, AnswerTooLarge, TimeoutError):
+            # The status has said it already: nothing is billed. Only the provider's words are lost.
+            body = b""
+        await answer.aclose()
+        if status in outcome.ELSEWHERE and not is_last:
+            return None
+        reason = f"provider {provider} answered {status}"
+        resolution = unbilled(self._candidate, reason)
+        await self._end(resolution)
+        if status in outcome.CREDENTIALS:
+            told = f"{reason} to the gateway's own credentials; nothing was billed"
+            raise ProviderRefusedUs(told, facts=self._facts())
+        if not body:
+            raise ProviderRefusedUs(f"{reason} without a word; nothing was billed", facts=self._facts())
+        headers = (*answer.headers, *self._headers(resolution))
+        return Reply(status=status, headers=headers, body=scrubbed(body, outbound))
+
+    async def _pump(self, answer: Answer, outbound: Outbound, relay: Relay) -> None:
+        """Read a streamed answer to its end, whoever listens, and settle before its last frame goes out."""
+        self._ended = False
+        meter = self._admitted.call.dialect.meter(self._admitted.request)
+        broke: BaseException | None = None
+        try:
+            async with asyncio.timeout(self._seconds_left()):
+                async for piece in answer.pieces():
+                    await relay.send(scrubbed(meter.feed(piece), outbound))
+        except BaseException as error:
+            broke = error
+            if not isinstance(error, Unclear | TimeoutError):
+                raise
+        finally:
+            # One way out, also where the gateway is stopped: what the answer has told so far decides.
+            await asyncio.shield(self._end_stream(answer, meter, broke, outbound, relay))
+
+    async def _end_stream(
+        self, answer: Answer, meter: Meter, broke: BaseException | None, outbound: Outbound, relay: Relay
+    ) -> None:
+        try:
+            await answer.aclose()
+            last = meter.end()
+            report = meter.report()
+            if broke is None or (report.finished and report.usage is not None):
+                await self._end(answered(self._reservation, self._candidate, report, self._parts.clock()))
+                await relay.send(scrubbed(last, outbound))
+                return
+            if not isinstance(broke, Unclear | TimeoutError):
+                self._parts.log.info(
+                    "a stream ended early", reservation=self._reservation.id, error=type(broke).__name__
+                )
+            told = _broken(self._candidate.provider, broke)
+            refused = await self._unknown(told, timed_out=_timed_out(broke), report=report)
+            await relay.send(self._admitted.call.dialect.stream_error(refused, self._reservation.id))
+        finally:
+            await relay.close()
+
+    # -- the one way out ---------------------------------------------------------------------------------------------
+
+    async def _end(self, resolution: Resolution) -> None:
+        """Resolve the reservation; what the ledger does not take in time is left to the fallback, the money held."""
+        self._ended = True
+        parts, reservation = self._parts, self._reservation
+        try:
+            await parts.offload(
+                lambda: parts.ledger.resolve(reservation.id, resolution, parts.clock(), known=reservation)
+            )
+        except LedgerUnavailable:
+            parts.fallback.defer(reservation, resolution)
+        except LedgerError as error:
+            parts.log.exception("a reservation could not be resolved", reservation=reservation.id, error=str(error))
+        self._tell(resolution)
+
+    async def _unknown(self, what: str, *, timed_out: bool, report: UsageReport | None = None) -> OutcomeUnknown:
+        """Mark the outcome unknown and return what the caller is told: the money stays reserved."""
+        await self._end(unclear(self._candidate, what, report))
+        held = usd_text(self._reservation.asked.usd)
+        action = "do not repeat the call blindly: it may have been billed; an operator reconciles the reservation"
+        return OutcomeUnknown(
+            f"{what}; whether it is billed is not known, so {held} USD stay reserved",
+            status=504 if timed_out else 502,
+            facts=replace(self._facts(), next_action=action, state="unknown"),
+        )
+
+    async def _abandon(self, error: BaseException) -> None:
+        """End a call that can go no further: nothing was sent, or nobody knows."""
+        if isinstance(error, asyncio.CancelledError):
+            reason = "the gateway was stopped while the call was in flight"
+        else:
+            reason = f"a fault of the gateway: {type(error).__name__}"
+            self._parts.log.exception("a call failed for a reason of ours", reservation=self._reservation.id)
+        resolution = unclear(self._candidate, reason) if self._sent else unbilled(self._candidate, reason)
+        await asyncio.shield(self._end(resolution))
+
+    def _seconds_left(self) -> float:
+        return (self._admitted.until - self._parts.clock()).total_seconds()
+
+    def _facts(self) -> RefusalFacts:
+        return RefusalFacts(budget=self._reservation.path, reservation=self._reservation.id)
+
+    def _headers(self, resolution: Resolution | None) -> tuple[tuple[str, str], ...]:
+        """Return the headers that tell the caller what was reserved, and what it cost once that is known."""
+        reservation = self._reservation
+        headers = [
+            ("x-spendgate-reservation", reservation.id),
+            ("x-spendgate-reserved-usd", usd_text(reservation.asked.usd)),
+            ("x-spendgate-provider", self._candidate.provider),
+            ("x-spendgate-model", self._candidate.model),
+        ]
+        if reservation.stamped:
+            headers.append(("x-spendgate-output-cap", str(reservation.output_cap)))
+        if resolution is not None:
+            headers.append(("x-spendgate-state", resolution.state))
+            if resolution.state == "released":
+                headers.append(("x-spendgate-cost-usd", "0"))
+            elif resolution.actual is not None and not reservation.unpriced:
+                headers.append(("x-spendgate-cost-usd", usd_text(resolution.actual.usd)))
+        return tuple(headers)
+
+    def _tell(self, resolution: Resolution) -> None:
+        reservation = self._reservation
+        self._parts.log.info(
+            "call",
+            reservation=reservation.id,
+            budget=reservation.path,
+            key_name=reservation.key_name,
+            route=reservation.route,
+            provider=resolution.provider,
+            model=resolution.model,
+            state=resolution.state,
+            reason=resolution.reason,
+            reserved_usd=usd_text(reservation.asked.usd),
+            cost_usd=None if resolution.actual is None else usd_text(resolution.actual.usd),
+            milliseconds=round((time.perf_counter() - self._started) * 1000),
+        )
+
+
+async def pass_through(parts: Parts, outbound: Outbound, *, provider: str, seconds: float) -> Reply:
+    """Send a request that costs nothing and return its answer; ProviderUnreachable where there is none."""
+    try:
+        async with asyncio.timeout(seconds):
+            answer = await parts.pool.send(outbound)
+            try:
+                body = await answer.read(parts.settings.answer_bytes_max)
+            finally:
+                await answer.aclose()
+    except (Unsent, Unclear, AnswerTooLarge, TimeoutError) as error:
+        raise ProviderUnreachable(_broken(provider, error), retry_after_seconds=1) from error
+    if answer.status in outcome.CREDENTIALS:
+        raise ProviderRefusedUs(f"provider {provider} answered {answer.status} to the gateway's own credentials")
+    headers = (*answer.headers, ("x-spendgate-provider", provider))
+    return Reply(status=answer.status, headers=headers, body=scrubbed(body, outbound))
+
+
+def scrubbed(data: bytes, outbound: Outbound) -> bytes:
+    """Return a provider's words without the gateway's credentials, should it repeat them."""
+    if outbound.secret is None or not data:
+        return data
+    return data.replace(outbound.secret.encode(), b"[secret]")
+
+
+def _broken(provider: str, error: BaseException) -> str:
+    if _timed_out(error):
+        return f"provider {provider} gave no answer in time"
+    if isinstance(error, Unclear | AnswerTooLarge | Unsent):
+        return f"the answer of provider {provider} broke off: {error}"
+    return f"the answer of provider {provider} was not read to its end"
+
+
+def _timed_out(error: BaseException) -> bool:
+    return isinstance(error, TimeoutError) or (isinstance(error, Unclear) and error.timed_out)

@@ -1,0 +1,242 @@
+"""One call, from the bytes that a caller sent to the reservation of what they may cost.
+
+identify, read, route, price, bound, reserve; then ``exchange.py`` sends once, passes the answer on and settles.
+Nothing that can be billed leaves before its reservation is committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from spendgate.admission import Asked, Lifetime, Reach, bound_of, check_dialect, offers_of, refusal_of, reservation_of
+from spendgate.calls import Admitted, Call, Parts, Reply
+from spendgate.core.budget import BudgetPolicy, BudgetState, is_within, new_run, run_path
+from spendgate.core.key import allows
+from spendgate.core.reservation import Reservation, is_id
+from spendgate.core.route import Candidate, Route
+from spendgate.dialects.anthropic_messages import COUNT_TOKENS_PATH, count_tokens_body, read_count_tokens
+from spendgate.dialects.dialect import Request
+from spendgate.dialects.json_strict import parse_object
+from spendgate.directory import Caller
+from spendgate.errors import LedgerUnavailable, ModelNotAllowed, NotFound, RefusalFacts, RequestInvalid
+from spendgate.exchange import Exchange, pass_through
+from spendgate.providers.attempt import Outbound
+from spendgate.store.ledger import NotAdmitted, PolicyStale
+
+# Each try has learnt what the last one met; more than a few mean that policies change faster than calls are made.
+ADMISSION_TRIES_MAX: Final = 6
+RANDOM_BYTES: Final = 10
+# The platform kills a function at its deadline; settling and telling the caller need a little before that.
+PLATFORM_MARGIN: Final = timedelta(seconds=5)
+
+
+class Gateway:
+    """Serves calls. ``aclose`` waits for those in flight."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    async def serve(self, call: Call) -> Reply:
+        """Return the provider's answer; any of the Refused where there is none."""
+        admitted = await self._admit(call)
+        # In a task of its own: a caller who goes away, or a server that stops waiting, does not end the exchange.
+        return await asyncio.shield(self._spawn(Exchange(self._parts, admitted, self._spawn).run()))
+
+    def now(self) -> datetime:
+        """Return the time by the gateway's clock."""
+        return self._parts.clock()
+
+    async def count_tokens(self, call: Call) -> Reply:
+        """Pass a token count through: it is free, so nothing is reserved; the key is checked as it stands now."""
+        caller = await self._parts.directory.read_caller(call.secret)
+        request = read_count_tokens(self._parsed(call), call.headers, call.query)
+        route = await self._route(caller, request.facts.model)
+        candidate = route.candidates[0]
+        reached = await self._reach(candidate)
+        check_dialect(route, [reached], request.facts)
+        outbound = Outbound(
+            dialect=reached.provider.dialect,
+            url=reached.provider.base_url.rstrip("/") + COUNT_TOKENS_PATH + (f"?{call.query}" if call.query else ""),
+            body=count_tokens_body(request, candidate.model),
+            headers=request.headers,
+            secret=await self._secret(reached.provider.secret),
+        )
+        life = self._lifetime(call, self._parts.clock())
+        return await pass_through(self._parts, outbound, provider=candidate.provider, seconds=life.call.total_seconds())
+
+    async def models(self, secret: str | None) -> tuple[Caller, tuple[Route, ...]]:
+        """Return the routes that a key may ask for, and whose it is."""
+        caller = await self._parts.directory.read_caller(secret)
+        routes = await self._parts.directory.routes()
+        return caller, tuple(route for route in routes if allows(caller.key, route.name))
+
+    async def budgets(self, secret: str | None, run: str | None) -> tuple[BudgetState, ...]:
+        """Return every budget on a key's path as it stands, root first; and a run's, if one is named and known."""
+        caller, states = await self._parts.directory.read_states(secret)
+        if run is None:
+            return states
+        path = self._run_path(caller.path[-1], run)
+        state = await self._parts.offload(lambda: self._parts.ledger.budget(path))
+        return states if state is None else (*states, state)
+
+    async def reservation(self, secret: str | None, reservation_id: str) -> Reservation:
+        """Return a reservation of the key's budget or below; any other does not exist for this key."""
+        caller = await self._parts.directory.read_caller(secret)
+        found = None
+        if is_id(reservation_id):
+            found = await self._parts.offload(lambda: self._parts.ledger.reservation(reservation_id))
+        if found is None or not is_within(found.path, caller.key.budget):
+            raise NotFound("there is no such reservation of this key's budget", facts=RefusalFacts(field="id"))
+        return found
+
+    async def aclose(self, *, grace_seconds: float) -> None:
+        """Wait for calls in flight; those that do not end in time become unknown, and their money stays held."""
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=grace_seconds)
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*tuple(self._tasks), return_exceptions=True)
+        await self._parts.pool.aclose()
+
+    # -- before egress -----------------------------------------------------------------------------------------------
+
+    async def _admit(self, call: Call) -> Admitted:
+        caller = await self._parts.directory.caller(call.secret)
+        request = call.dialect.read(self._parsed(call), call.headers, call.query)
+        for _ in range(ADMISSION_TRIES_MAX):
+            try:
+                return await self._reserve(call, request, caller)
+            except PolicyStale as stale:
+                caller = await self._refreshed(call, caller, stale)
+            except _Reread as reread:
+                self._parts.directory.forget_run(reread.path)
+                caller = await self._parts.directory.read_caller(call.secret)
+        raise LedgerUnavailable("the budgets of the path change faster than a call can be made", retry_after_seconds=1)
+
+    def _parsed(self, call: Call) -> dict[str, Any]:
+        encoding = call.headers.get("content-encoding")
+        return parse_object(call.raw, content_encoding=encoding, bytes_max=self._parts.settings.body_bytes_max)
+
+    async def _reserve(self, call: Call, request: Request, caller: Caller) -> Admitted:
+        parts, facts = self._parts, request.facts
+        route = await self._route(caller, facts.model)
+        reached = [await self._reach(candidate) for candidate in route.candidates]
+        check_dialect(route, reached, facts)
+        now = parts.clock()
+        life = self._lifetime(call, now)
+        path = self._path(caller, call.run, now)
+        offers = offers_of(route, reached, path, life)
+        bounded = None if offers is None else bound_of(facts, offers, path)
+        reservation = reservation_of(
+            facts,
+            asked=Asked(raw=call.raw, run=call.run, idempotency_key=call.idempotency_key),
+            bounded=bounded,
+            path=path,
+            key_name=caller.key.name,
+            life=life,
+            randomness=parts.randomness(RANDOM_BYTES),
+        )
+        try:
+            await parts.offload(lambda: parts.ledger.reserve(reservation, path, now))
+        except NotAdmitted as denied:
+            if not caller.fresh:
+                # What is remembered of a stop or a limit may be over: only what stands now refuses a call.
+                raise _Reread(path[-1].path) from denied
+            raise refusal_of(denied.denials, facts, offers, bounded) from denied
+        if path[-1].rev == 0:
+            parts.directory.learn_run(replace(path[-1], rev=1))
+        candidates = tuple((one, reach.provider) for one, reach in zip(route.candidates, reached, strict=True))
+        return Admitted(
+            call=call,
+            request=request,
+            reservation=reservation,
+            candidates=candidates if any(policy.failover for policy in path) else candidates[:1],
+            until=now + life.call,
+        )
+
+    async def _route(self, caller: Caller, name: str) -> Route:
+        if not allows(caller.key, name):
+            allowed = ", ".join(caller.key.models)
+            raise ModelNotAllowed(
+                f"key {caller.key.name} may not call {name!r}; it may call: {allowed}",
+                facts=RefusalFacts(field="model", next_action=f"ask for one of: {allowed}"),
+            )
+        route = await self._parts.directory.route(name)
+        if route is None:
+            raise NotFound(
+                f"there is no route named {name!r}",
+                facts=RefusalFacts(field="model", next_action="GET /v1/models lists what this key may call"),
+            )
+        return route
+
+    async def _reach(self, candidate: Candidate) -> Reach:
+        provider = await self._parts.directory.provider(candidate.provider)
+        if provider is None:
+            raise NotFound(
+                f"provider {candidate.provider} of the route is not configured",
+                facts=RefusalFacts(field="model", next_action="an operator applies a configuration with this provider"),
+            )
+        return Reach(provider=provider, rows=await self._parts.directory.prices(candidate))
+
+    def _lifetime(self, call: Call, now: datetime) -> Lifetime:
+        settings = self._parts.settings
+        span = timedelta(seconds=settings.call_seconds_max)
+        if call.deadline is not None:
+            span = min(span, call.deadline - now - PLATFORM_MARGIN)
+        if span <= timedelta(0):
+            raise LedgerUnavailable("there is no time left for this call; nothing was sent", retry_after_seconds=1)
+        return Lifetime(now=now, call=span, grace=timedelta(seconds=settings.deadline_grace_seconds))
+
+    def _path(self, caller: Caller, run: str | None, now: datetime) -> tuple[BudgetPolicy, ...]:
+        if run is None:
+            return caller.path
+        leaf = caller.path[-1]
+        path = self._run_path(leaf, run)
+        return (*caller.path, self._parts.directory.run(path) or new_run(leaf, path, now))
+
+    def _run_path(self, leaf: BudgetPolicy, run: str) -> str:
+        if leaf.runs is None:
+            raise RequestInvalid(
+                f"budget {leaf.path} allows no runs", facts=RefusalFacts(budget=leaf.path, field="x-spendgate-run")
+            )
+        try:
+            return run_path(leaf.path, run)
+        except ValueError as error:
+            raise RequestInvalid(str(error), facts=RefusalFacts(field="x-spendgate-run")) from error
+
+    async def _secret(self, reference: str | None) -> str | None:
+        return None if reference is None else await self._parts.offload(lambda: self._parts.secrets(reference))
+
+    async def _refreshed(self, call: Call, caller: Caller, stale: PolicyStale) -> Caller:
+        """Return the caller with the policies that the failed conditions showed; the key is read again if it may have
+        changed with them, since revoking a key raises the revision of its budget."""
+        directory = self._parts.directory
+        own = caller.key.budget
+        changed = [state.policy for state in stale.states]
+        for policy in changed:
+            if policy.path not in {known.path for known in caller.path}:
+                directory.learn_run(policy)
+        if stale.missing or any(policy.path == own for policy in changed):
+            return await directory.read_caller(call.secret)
+        refreshed = caller.with_policies(changed)
+        directory.learn(refreshed)
+        return replace(refreshed, fresh=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+
+class _Reread(Exception):  # noqa: N818 - a way back, not an error
+    """A denial that rests on remembered policies: read them again."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path

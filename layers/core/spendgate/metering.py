@@ -1,0 +1,69 @@
+"""How a call ended: from what was seen of the answer to the resolution of its reservation. No I/O."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final
+
+from spendgate.core.bound import Quote, settled_cost
+from spendgate.core.budget import Amounts
+from spendgate.core.reservation import Reservation, Resolution
+from spendgate.core.route import Candidate
+from spendgate.core.usage import UsageReport
+
+_REASON_LENGTH_MAX: Final = 200
+
+
+def quote_for(reservation: Reservation, candidate: Candidate) -> Quote | None:
+    """Return the pinned price of the candidate that served, None for an unpriced call."""
+    return next((quote for quote in reservation.quotes if quote.candidate == candidate), None)
+
+
+def answered(reservation: Reservation, candidate: Candidate, report: UsageReport, now: datetime) -> Resolution:
+    """Return the settlement of an answer that came whole and said what it used; else that its outcome is unknown."""
+    if report.usage is None or not report.finished:
+        return unclear(candidate, report.problem or "the answer did not come to its end", report)
+    quote = quote_for(reservation, candidate)
+    try:
+        cost = 0 if quote is None else settled_cost(report, report.usage, quote, start=reservation.created_at, end=now)
+    except ValueError as error:
+        # The answer used what no pinned rate covers: it cost something, and nobody here can say what.
+        return unclear(candidate, f"the usage has no price: {error}", report)
+    return Resolution(
+        state="settled",
+        reason="answered",
+        actual=Amounts(
+            usd=cost,
+            requests=reservation.asked.requests,
+            tokens=report.usage.total,
+            tool_calls=reservation.asked.tool_calls,
+        ),
+        usage=report.usage,
+        provider=candidate.provider,
+        model=candidate.model,
+        response_model=report.model,
+        response_id=report.response_id,
+    )
+
+
+def unclear(candidate: Candidate | None, reason: str, report: UsageReport | None = None) -> Resolution:
+    """Return that a call's outcome is unknown: its money stays, and what was seen so far is kept as a floor."""
+    return Resolution(
+        state="unknown",
+        reason=reason[:_REASON_LENGTH_MAX],
+        usage=None if report is None else report.partial or report.usage,
+        provider=None if candidate is None else candidate.provider,
+        model=None if candidate is None else candidate.model,
+        response_model=None if report is None else report.model,
+        response_id=None if report is None else report.response_id,
+    )
+
+
+def unbilled(candidate: Candidate | None, reason: str) -> Resolution:
+    """Return that a call is proven to have cost nothing."""
+    return Resolution(
+        state="released",
+        reason=reason[:_REASON_LENGTH_MAX],
+        provider=None if candidate is None else candidate.provider,
+        model=None if candidate is None else candidate.model,
+    )

@@ -1,0 +1,188 @@
+"""One attempt over HTTP: no retry, no redirect, and no connection that has been idle for more than a few seconds.
+
+A write to a connection that died while the function was frozen cannot be told from a request that was sent, so an
+idle connection is judged by the wall clock, which a freeze does not stop.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Final
+
+import httpx
+
+from spendgate.errors import SpendgateError
+
+# What of a provider's answer is passed on; everything else (cookies, addresses, internals) stays here.
+HEADERS_PASSED: Final = frozenset(
+    {"content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry"}
+)
+HEADERS_PASSED_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms", "openai-version")
+AUTHORIZATION: Final[Mapping[str, tuple[str, str]]] = {
+    "openai": ("authorization", "Bearer {}"),
+    "anthropic": ("x-api-key", "{}"),
+}
+
+
+class Unsent(SpendgateError):
+    """It is proven that the request did not leave: the connection was never made."""
+
+
+class Unclear(SpendgateError):
+    """The request may have left, and there is no usable answer. ``timed_out`` tells a silence from a break."""
+
+    def __init__(self, message: str, *, timed_out: bool) -> None:
+        super().__init__(message)
+        self.timed_out = timed_out
+
+
+class AnswerTooLarge(SpendgateError):
+    """An answer is larger than the gateway reads."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outbound:
+    """One request to a provider. ``secret`` is put into it here, and is in no representation of this value."""
+
+    dialect: str
+    url: str
+    body: bytes
+    headers: tuple[tuple[str, str], ...]
+    secret: str | None = field(repr=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """A provider's answer whose body is still to be read, once, through ``pieces`` or ``read``."""
+
+    status: int
+    headers: tuple[tuple[str, str], ...]
+    content_type: str
+    response: httpx.Response = field(repr=False)
+    on_close: Callable[[], None] = field(repr=False)
+
+    async def aclose(self) -> None:
+        """Give the connection back."""
+        if not self.response.is_closed:
+            await self.response.aclose()
+        self.on_close()
+
+    async def pieces(self) -> AsyncIterator[bytes]:
+        """Yield the body as it comes; Unclear where it breaks off."""
+        try:
+            async for piece in self.response.aiter_bytes():
+                yield piece
+        except httpx.TimeoutException as error:
+            raise Unclear(type(error).__name__, timed_out=True) from error
+        except (httpx.HTTPError, httpx.StreamError) as error:
+            raise Unclear(type(error).__name__, timed_out=False) from error
+
+    async def read(self, bytes_max: int) -> bytes:
+        """Return the whole body; Unclear where it breaks off, AnswerTooLarge above ``bytes_max``."""
+        parts: list[bytes] = []
+        size = 0
+        async for piece in self.pieces():
+            size += len(piece)
+            if size > bytes_max:
+                raise AnswerTooLarge(f"the provider's answer is larger than {bytes_max} bytes")
+            parts.append(piece)
+        return b"".join(parts)
+
+
+class Pool:
+    """The HTTP client, made anew once it has been idle for too long."""
+
+    def __init__(self, *, clock: Callable[[], datetime], connect_seconds: float, idle_seconds: float) -> None:
+        self._clock = clock
+        self._connect_seconds = connect_seconds
+        self._idle = timedelta(seconds=idle_seconds)
+        self._tls: ssl.SSLContext | None = None
+        self._client: httpx.AsyncClient | None = None
+        self._busy: list[Outbound] = []
+        self._last_used = clock()
+
+    async def send(self, outbound: Outbound) -> Answer:
+        """Send a request once and return its answer, which the caller closes; Unsent or Unclear."""
+        client = await self._current()
+        self._busy.append(outbound)
+        try:
+            response = await self._sent(client, outbound)
+        except BaseException:
+            self._done(outbound)
+            raise
+        return Answer(
+            status=response.status_code,
+            headers=_passed(response.headers),
+            content_type=response.headers.get("content-type", ""),
+            response=response,
+            on_close=lambda: self._done(outbound),
+        )
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        if self._client is not None:
+            await self._client.aclose()
+            self._client = None
+
+    def _done(self, outbound: Outbound) -> None:
+        self._busy = [one for one in self._busy if one is not outbound]
+        self._last_used = self._clock()
+
+    async def _current(self) -> httpx.AsyncClient:
+        if self._client is not None and not self._busy and self._clock() - self._last_used > self._idle:
+            await self.aclose()
+        if self._client is None:
+            self._client = self._new()
+        return self._client
+
+    def _new(self) -> httpx.AsyncClient:
+        if self._tls is None:
+            # Reading the certificate authorities takes longer than all the rest of a call.
+            self._tls = httpx.create_ssl_context(trust_env=False)
+        # The call's own deadline ends a silence; only making a connection has a time of its own, since it proves
+        # that nothing was sent.
+        timeout = httpx.Timeout(None, connect=self._connect_seconds, pool=self._connect_seconds)
+        limits = httpx.Limits(
+            max_connections=None, max_keepalive_connections=32, keepalive_expiry=self._idle.total_seconds()
+        )
+        return httpx.AsyncClient(
+            verify=self._tls, timeout=timeout, limits=limits, follow_redirects=False, trust_env=False
+        )
+
+    async def _sent(self, client: httpx.AsyncClient, outbound: Outbound) -> httpx.Response:
+        request = httpx.Request("POST", outbound.url, content=outbound.body, headers=_headers(outbound))
+        request.extensions = {"timeout": client.timeout.as_dict()}
+        try:
+            return await client.send(request, stream=True, follow_redirects=False)
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
+            raise Unsent(type(error).__name__) from error
+        except httpx.TimeoutException as error:
+            raise Unclear(type(error).__name__, timed_out=True) from error
+        except httpx.HTTPError as error:
+            raise Unclear(type(error).__name__, timed_out=False) from error
+
+
+def _headers(outbound: Outbound) -> list[tuple[str, str]]:
+    headers = [
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        # A compressed stream cannot be metered as it passes.
+        ("accept-encoding", "identity"),
+        ("user-agent", "spendgate"),
+        *outbound.headers,
+    ]
+    if outbound.secret is not None:
+        name, form = AUTHORIZATION[outbound.dialect]
+        headers.append((name, form.format(outbound.secret)))
+    return headers
+
+
+def _passed(headers: httpx.Headers) -> tuple[tuple[str, str], ...]:
+    return tuple(
+        (name, value)
+        for name, value in headers.items()
+        if name in HEADERS_PASSED or name.startswith(HEADERS_PASSED_PREFIXES)
+    )

@@ -1,0 +1,64 @@
+"""Providers' secrets, read where they are used: from the environment, or AWS Secrets Manager for a few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from spendgate.errors import LedgerUnavailable
+
+if TYPE_CHECKING:
+    from mypy_boto3_secretsmanager.client import SecretsManagerClient
+
+CACHED: Final = timedelta(seconds=60)
+
+
+def secrets_manager(region: str) -> SecretsManagerClient:
+    """Return a client of AWS Secrets Manager."""
+    return boto3.client("secretsmanager", region_name=region)
+
+
+class Secrets:
+    """Resolves references: ``env:NAME`` and ``secretsmanager:NAME``. A value is never in an error or a log."""
+
+    def __init__(
+        self,
+        *,
+        environ: Mapping[str, str],
+        manager: Callable[[], SecretsManagerClient],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self._environ = environ
+        self._manager = manager
+        self._clock = clock
+        self._known: dict[str, tuple[datetime, str]] = {}
+
+    def read(self, reference: str) -> str:
+        """Return the secret that a reference names; LedgerUnavailable, naming the reference, where there is none."""
+        kind, _, name = reference.partition(":")
+        match kind:
+            case "env":
+                value = self._environ.get(name, "").strip()
+                if not value:
+                    raise LedgerUnavailable(f"the provider's secret is missing: environment variable {name} is not set")
+                return value
+            case "secretsmanager":
+                return self._from_manager(name)
+            case _:
+                raise LedgerUnavailable("the provider's secret is of no known kind: env: or secretsmanager:")
+
+    def _from_manager(self, name: str) -> str:
+        now = self._clock()
+        known = self._known.get(name)
+        if known is not None and now - known[0] < CACHED:
+            return known[1]
+        try:
+            value = self._manager().get_secret_value(SecretId=name)["SecretString"].strip()
+        except (ClientError, BotoCoreError, KeyError) as error:
+            raise LedgerUnavailable(f"the provider's secret {name} cannot be read: {type(error).__name__}") from error
+        self._known[name] = (now, value)
+        return value
