@@ -36,18 +36,22 @@ class DemoProvider:
         return document
 
 
-@contextmanager
-def demo_provider(*, expected_key: str | None = None) -> Iterator[DemoProvider]:
-    """Run a demo provider until the block ends."""
-    command = [sys.executable, "-m", "spendgate.local.demo_provider"]
-    process = subprocess.Popen(
-        command if expected_key is None else [*command, "--expected-key", expected_key],
+def start(*arguments: str) -> subprocess.Popen[bytes]:
+    """Start a demo provider; its first line of output is ``{"url": ...}``, and closing its input ends it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "spendgate.local.demo_provider", *arguments],
         env=os.environ | {"PYTHONPATH": str(ROOT / "layers" / "core")},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
+
+
+@contextmanager
+def demo_provider(*, expected_key: str | None = None) -> Iterator[DemoProvider]:
+    """Run a demo provider until the block ends."""
+    arguments = [] if expected_key is None else ["--expected-key", expected_key]
     # Leaving closes its input, which ends it, and waits for that.
-    with process:
+    with start(*arguments) as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
         with httpx.Client(base_url=url, trust_env=False, timeout=10) as client:

@@ -4,8 +4,6 @@ import asyncio
 import json
 import signal
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from decimal import Decimal
@@ -23,7 +21,7 @@ from spendgate.local.demo_book import BEHAVIOURS, RECORDS_MAX, Behaviour, Call, 
 from spendgate.local.demo_provider import create_app
 from spendgate.local.demo_work import work_of
 from spendgate.local.serving import served
-from tests.demo_process import DemoProvider, demo_provider
+from tests.demo_process import DemoProvider, demo_provider, start
 
 CHAT = "/v1/chat/completions"
 MESSAGES = "/v1/messages"
@@ -544,8 +542,7 @@ def test_it_listens_on_loopback_only(provider: DemoProvider) -> None:
 
 
 def test_a_termination_ends_it_though_a_call_hangs() -> None:
-    command = [sys.executable, "-m", "spendgate.local.demo_provider"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    with start() as process:
         assert process.stdout is not None
         url = httpx.URL(json.loads(process.stdout.readline())["url"])
         with (
