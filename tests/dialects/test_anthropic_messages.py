@@ -42,14 +42,15 @@ def test_text_is_measured_wherever_it_stands() -> None:
             {"role": "user", "content": [{"type": "text", "text": "é", "citations": None}]},
             {"role": "assistant", "content": [{"type": "thinking", "thinking": "hmm", "signature": "abcdef"}]},
             {"role": "user", "content": [RESULT, {"type": "tool_result", "tool_use_id": "t2", "content": "yes"}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t3"}]},
             {"role": "system", "content": "now"},
         ],
         stop_sequences=["END"],
     ).facts
 
-    assert facts.text_bytes == 4 + 2 + 3 + 6 + (2 + 5) + (2 + 3) + 3 + 3
-    assert facts.parts == 4 + 6
-    assert facts.tool_results == 2
+    assert facts.text_bytes == 4 + 2 + 3 + 6 + (2 + 5) + (2 + 3) + 2 + 3 + 3
+    assert facts.parts == 5 + 7
+    assert facts.tool_results == 3
 
 
 def test_tools_and_their_inputs_are_measured_as_json() -> None:
@@ -301,6 +302,10 @@ def test_no_cap_is_sent_above_what_was_bounded() -> None:
     assert json.loads(DIALECT.outgoing(read_messages(max_tokens=50), "m", 40))["max_tokens"] == 40
 
 
+def test_a_call_that_nothing_bounds_is_sent_as_it_came() -> None:
+    assert json.loads(DIALECT.outgoing(read_messages(max_tokens=50), "m", None))["max_tokens"] == 50
+
+
 def test_a_token_count_passes_whatever_it_holds() -> None:
     body = {"model": "a", "messages": [{"role": "user", "content": [{"type": "image"}]}], "tools": [{"type": "bash_1"}]}
 
@@ -318,8 +323,28 @@ def test_a_token_count_needs_a_model(body: dict[str, Any]) -> None:
 
 
 FIELDS = st.sampled_from(
-    "model messages system max_tokens tools tool_choice thinking cache_control output_config metadata type text content "
-    "input role name ttl tool_use_id input_schema other".split()
+    [
+        "model",
+        "messages",
+        "system",
+        "max_tokens",
+        "tools",
+        "tool_choice",
+        "thinking",
+        "cache_control",
+        "output_config",
+        "metadata",
+        "type",
+        "text",
+        "content",
+        "input",
+        "role",
+        "name",
+        "ttl",
+        "tool_use_id",
+        "input_schema",
+        "other",
+    ]
 )
 bodies = st.dictionaries(
     FIELDS,
@@ -342,10 +367,9 @@ def test_an_odd_body_raises_nothing_but_a_refusal(body: dict[str, Any]) -> None:
     ):
         try:
             request = DIALECT.read(odd, {}, "")
-        except Refused as refused:
-            assert str(refused)
-        else:
-            DIALECT.outgoing(request, "m", 1)
+        except Refused:
+            continue
+        DIALECT.outgoing(request, "m", 1)
 
 
 texts = st.text(max_size=20)

@@ -91,7 +91,7 @@ def test_only_the_results_after_the_last_answer_are_brought_back() -> None:
         (None, False),
     ],
 )
-def test_a_response_format_is_structured_unless_it_is_text(response_format: Any, structured: bool) -> None:
+def test_a_response_format_is_structured_unless_it_is_text(response_format: Any, *, structured: bool) -> None:
     facts = read_chat(response_format=response_format).facts
 
     assert facts.structured is structured
@@ -190,7 +190,7 @@ def test_every_other_request_may_write_the_short_lifetime_without_asking(changes
 
 
 def test_harmless_options_pass() -> None:
-    options = {
+    options: dict[str, Any] = {
         "frequency_penalty": 0.5,
         "presence_penalty": -1,
         "temperature": 0.2,
@@ -341,6 +341,13 @@ def test_an_absent_cap_is_stamped_under_the_name_that_reasoning_models_take() ->
     assert sent(output_cap=77, max_tokens=None) == sent(output_cap=77)
 
 
+def test_a_call_that_nothing_bounds_is_sent_as_it_came() -> None:
+    for caps in ({"max_tokens": 7}, {}):
+        document = json.loads(DIALECT.outgoing(read_chat(**caps), "served-model", None))
+
+        assert document == {"model": "served-model", "messages": [USER]} | caps
+
+
 def test_the_callers_own_cap_keeps_its_name_and_value() -> None:
     assert sent(output_cap=7, max_tokens=7) == {"model": "served-model", "messages": [USER], "max_tokens": 7}
     both = sent(output_cap=9, max_tokens=9, max_completion_tokens=8)
@@ -369,13 +376,37 @@ def test_usage_is_asked_for_in_every_stream() -> None:
 @pytest.mark.parametrize(
     "options,wants", [(None, False), ({}, False), ({"include_usage": False}, False), ({"include_usage": True}, True)]
 )
-def test_the_usage_chunk_is_the_callers_only_if_asked_for(options: Any, wants: bool) -> None:
+def test_the_usage_chunk_is_the_callers_only_if_asked_for(options: Any, *, wants: bool) -> None:
     assert read_chat(stream=True, stream_options=options).wants_usage is wants
 
 
 FIELDS = st.sampled_from(
-    "model messages stream stream_options n max_tokens stop tools tool_choice functions function_call response_format "
-    "prediction prompt_cache_options service_tier modalities role content type text function name tool_calls other".split()
+    [
+        "model",
+        "messages",
+        "stream",
+        "stream_options",
+        "n",
+        "max_tokens",
+        "stop",
+        "tools",
+        "tool_choice",
+        "functions",
+        "function_call",
+        "response_format",
+        "prediction",
+        "prompt_cache_options",
+        "service_tier",
+        "modalities",
+        "role",
+        "content",
+        "type",
+        "text",
+        "function",
+        "name",
+        "tool_calls",
+        "other",
+    ]
 )
 bodies = st.dictionaries(
     FIELDS,
@@ -392,10 +423,9 @@ def test_an_odd_body_raises_nothing_but_a_refusal(body: dict[str, Any]) -> None:
     for odd in (body, chat() | body, chat(messages=[USER | body])):
         try:
             request = DIALECT.read(odd, {}, "")
-        except Refused as refused:
-            assert str(refused)
-        else:
-            DIALECT.outgoing(request, "m", 1)
+        except Refused:
+            continue
+        DIALECT.outgoing(request, "m", 1)
 
 
 texts = st.text(max_size=20)
@@ -445,7 +475,9 @@ def test_every_text_that_a_model_may_see_is_measured(conversation: list[dict[str
 
 
 @given(conversation=conversations, cap=st.none() | st.integers(1, 100), stream=st.booleans())
-def test_what_is_sent_holds_only_what_was_parsed_and_stamped(conversation: Any, cap: int | None, stream: bool) -> None:
+def test_what_is_sent_holds_only_what_was_parsed_and_stamped(
+    conversation: Any, cap: int | None, *, stream: bool
+) -> None:
     body = parsed(chat(messages=conversation, max_tokens=cap, stream=stream))
     document = json.loads(DIALECT.outgoing(DIALECT.read(body, {}, ""), "served", cap or 50))
 

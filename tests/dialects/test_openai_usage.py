@@ -173,7 +173,7 @@ def test_an_error_inside_a_whole_answer_is_no_settlement() -> None:
 
 
 def test_a_stream_flows_but_for_its_last_frame_and_the_usage_nobody_asked_for() -> None:
-    filters = {"id": "", "model": "", "choices": [], "prompt_filter_results": [], "usage": None}
+    filters: dict[str, Any] = {"id": "", "model": "", "choices": [], "prompt_filter_results": [], "usage": None}
     before = b": OPENROUTER PROCESSING\n\n" + events(filters, chunk("a"), chunk("b"))
     after = b"data: [DONE]\n\n\n"
 
@@ -367,7 +367,7 @@ frames_of_streams = st.lists(
     cut_short=st.integers(0, 30),
 )
 def test_any_split_of_a_stream_gives_the_same_bytes_and_report(
-    documents: list[Any], done: bool, cuts: list[int], cut_short: int
+    documents: list[Any], *, done: bool, cuts: list[int], cut_short: int
 ) -> None:
     stream = events(*documents, done=done)
     stream = stream[: len(stream) - cut_short]

@@ -1,5 +1,7 @@
 """Every byte of a stream belongs to exactly one frame, however the stream is split."""
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +22,7 @@ def frames(pieces: list[bytes], *, frame_bytes_max: int = 1000) -> list[Frame]:
 
 def split(stream: bytes, cuts: list[int]) -> list[bytes]:
     places = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
-    return [stream[start:end] for start, end in zip(places, places[1:], strict=False)]
+    return [stream[start:end] for start, end in pairwise(places)]
 
 
 @given(stream=streams, cuts=st.lists(st.integers(0, 10_000), max_size=20))
