@@ -34,12 +34,12 @@ from typing import Final
 
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from spendgate.core.money import Picodollars, rate_per_million
-from spendgate.local.demo_book import BEHAVIOURS, OK, Behaviour, Call, DemoBook, behaviour_from
+from spendgate.local.demo_book import BEHAVIOURS, OK, Behaviour, Call, DemoBook
+from spendgate.local.demo_control import body_of, count_tokens, forget, show, tell
 from spendgate.local.demo_shapes import CHAT, MESSAGES, Reply, Shape
 from spendgate.local.demo_wire import Wire
 from spendgate.local.demo_work import RequestUnreadable, Work, work_of
@@ -47,7 +47,6 @@ from spendgate.local.serving import served
 
 INPUT_RATE: Final = rate_per_million("2.50")
 OUTPUT_RATE: Final = rate_per_million("10")
-BODY_BYTES_MAX: Final = 64 * 2**20
 _REDIRECTED: Final = "/redirected"
 _UNBILLED: Final = frozenset({"refuse", "redirect"})
 
@@ -68,13 +67,13 @@ def create_app(
         routes=[
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/v1/messages", messages, methods=["POST"]),
-            Route("/v1/messages/count_tokens", _count_tokens, methods=["POST"]),
+            Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
             # Where the behaviour "redirect" points: a redirect that is followed is seen, and billed.
             Route(_REDIRECTED + "/v1/chat/completions", chat, methods=["GET", "POST"]),
             Route(_REDIRECTED + "/v1/messages", messages, methods=["GET", "POST"]),
-            Route("/_demo", _show, methods=["GET"]),
-            Route("/_demo", _tell, methods=["POST"]),
-            Route("/_demo", _forget, methods=["DELETE"]),
+            Route("/_demo", show, methods=["GET"]),
+            Route("/_demo", tell, methods=["POST"]),
+            Route("/_demo", forget, methods=["DELETE"]),
         ]
     )
     app.state.book = book
@@ -100,7 +99,7 @@ class _Calls:
             wire.add({self._shape.request_id_header: f"req_demo_{number}"})
             key = _key_of(request.headers)
             try:
-                work = work_of(self._shape.name, await _body_of(request))
+                work = work_of(self._shape.name, await body_of(request))
             except RequestUnreadable as problem:
                 self._book.record(self._seen(request, number, "unreadable", key))
                 await self._error(wire, 400, str(problem))
@@ -250,49 +249,6 @@ class _Calls:
             output_tokens=work.output_tokens,
             billed_picodollars=billed,
         )
-
-
-async def _count_tokens(request: Request) -> Response:
-    book: DemoBook = request.app.state.book
-    book.free_hits += 1
-    try:
-        work = work_of("anthropic", await _body_of(request))
-    except RequestUnreadable as problem:
-        return Response(MESSAGES.error(400, str(problem), None), 400, media_type="application/json")
-    return JSONResponse({"input_tokens": work.input_tokens})
-
-
-async def _show(request: Request) -> Response:
-    book: DemoBook = request.app.state.book
-    return JSONResponse(book.as_json())
-
-
-async def _tell(request: Request) -> Response:
-    book: DemoBook = request.app.state.book
-    try:
-        behaviour, calls = behaviour_from(await request.json())
-    except (ValueError, TypeError) as problem:
-        return JSONResponse({"error": str(problem)}, 400)
-    book.behave(behaviour, calls=calls)
-    return JSONResponse({"behaviour": behaviour.name, "calls": calls})
-
-
-async def _forget(request: Request) -> Response:
-    book: DemoBook = request.app.state.book
-    book.reset()
-    return JSONResponse(book.as_json())
-
-
-async def _body_of(request: Request) -> bytes:
-    if request.method == "GET":
-        # A redirect by 302 becomes a GET without a body; that it came is what counts.
-        return b'{"model": "demo", "max_tokens": 1, "messages": [{"role": "user", "content": ""}]}'
-    body = bytearray()
-    async for part in request.stream():
-        body += part
-        if len(body) > BODY_BYTES_MAX:
-            raise RequestUnreadable("the body is larger than 64 MiB")
-    return bytes(body)
 
 
 def _key_of(headers: Mapping[str, str]) -> str:

@@ -16,11 +16,9 @@ import fcntl
 import http.client
 import json
 import os
-import runpy
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,16 +26,13 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from spendgate.errors import LocalStoreFailed
+from spendgate.local.ministack_process import environment_of, spawn
 
 START_SECONDS_MAX: Final = 30.0
 STOP_SECONDS_MAX: Final = 30.0
 _ATTEMPTS_MAX: Final = 3
 _POLL_SECONDS: Final = 0.02
 _LOG_LINES_SHOWN: Final = 15
-
-# All that the store gets of its parent's environment: it has no use for the providers' secrets, and a stale
-# AWS_ENDPOINT_URL or AWS_PROFILE would lead it astray.
-_ENVIRONMENT_PASSED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +164,7 @@ def _begun(
     # Between finding a port and listening on it somebody else may take it: then another one.
     for _ in range(1 if port is not None else _ATTEMPTS_MAX):
         chosen = port if port is not None else _free_port()
-        environment = _environment(state_dir, persist=persist, port=chosen, environ=environ, services=services)
+        environment = environment_of(state_dir, persist=persist, port=chosen, environ=environ, services=services)
         running = _started(state_dir, owner, port=chosen, environment=environment)
         if running is not None:
             return running
@@ -180,7 +175,7 @@ def _started(state_dir: Path, owner: BinaryIO, *, port: int, environment: Mappin
     """Start the process and wait until it answers; None where it ended before."""
     _check_port_free(port)
     (state_dir / "ministack.json").unlink(missing_ok=True)
-    process = _spawn(state_dir, port, environment)
+    process = spawn(state_dir, port, environment)
     running = MiniStack(
         url=f"http://127.0.0.1:{port}",
         pid=process.pid,
@@ -219,58 +214,6 @@ def _check_port_free(port: int) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError as cause:
             raise LocalStoreFailed(f"port {port} for the local store is not free: {cause.strerror}") from cause
-
-
-def _spawn(state_dir: Path, port: int, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    lock = os.open(state_dir / "ministack.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        with (state_dir / "ministack.log").open("wb") as log:
-            return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-                # -P: the current folder must not shadow a module.
-                [sys.executable, "-P", "-m", "spendgate.local.ministack", str(state_dir), str(port)],
-                cwd=state_dir,
-                env=environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                pass_fds=(lock,),
-                # Ctrl-C reaches every process of a terminal's session; the gateway must end before its store.
-                start_new_session=True,
-            )
-    finally:
-        os.close(lock)  # The child's copy keeps the lock.
-
-
-def _environment(
-    state_dir: Path,
-    *,
-    persist: bool,
-    port: int,
-    environ: Mapping[str, str],
-    services: tuple[str, ...],
-) -> dict[str, str]:
-    temporary = state_dir / "tmp"
-    temporary.mkdir(exist_ok=True)
-    return {name: environ[name] for name in _ENVIRONMENT_PASSED if name in environ} | {
-        "BIND_HOST": "127.0.0.1",
-        "GATEWAY_PORT": str(port),
-        "SERVICES": ",".join(services),
-        # Both would listen on every interface in spite of BIND_HOST.
-        "IOT_MTLS_ENABLED": "0",
-        "SFTP_ENABLED": "0",
-        "PERSIST_STATE": "1" if persist else "0",
-        "STATE_DIR": str(state_dir / "store"),
-        "S3_DATA_DIR": str(state_dir / "store" / "s3"),
-        "TMPDIR": str(temporary),
-        "LOG_LEVEL": "WARNING",
-        # At start and stop MiniStack removes every container of any MiniStack; ours has none, others may.
-        "DOCKER_HOST": f"unix://{temporary}/none.sock",
-        "AWS_ACCESS_KEY_ID": "local",
-        "AWS_SECRET_ACCESS_KEY": "local",
-        "PYTHONPATH": str(Path(__file__).parents[2]),
-        "PYTHONUNBUFFERED": "1",
-    }
 
 
 def _adopted(state_dir: Path, owner: BinaryIO) -> MiniStack:
@@ -322,17 +265,3 @@ def _log_tail(state_dir: Path) -> str:
     except FileNotFoundError:
         return ""
     return "".join(f"\n  {line}" for line in ["its last words:", *lines[-_LOG_LINES_SHOWN:]]) if lines else ""
-
-
-def _run(state_dir: Path, port: int) -> None:
-    """Be the store: write down who this is, then become MiniStack."""
-    record = state_dir / "ministack.json"
-    draft = record.with_suffix(".draft")
-    draft.write_text(json.dumps({"pid": os.getpid(), "port": port}))
-    draft.replace(record)
-    sys.argv = ["ministack"]
-    runpy.run_module("ministack", run_name="__main__", alter_sys=True)
-
-
-if __name__ == "__main__":
-    _run(Path(sys.argv[1]), int(sys.argv[2]))
