@@ -74,8 +74,8 @@ class Admin:
         RevisionConflict where the file or the store is no longer what ``plan_id`` was made from.
         """
         parsed = configuration.parse(text, loopback_http=self.loopback_http)
-        snapshot, now = self._snapshot(), self.clock()
-        planned = plan(text, parsed, snapshot, now)
+        snapshot = self._snapshot()
+        planned = plan(text, parsed, snapshot, self.clock())
         if plan_id is not None and plan_id != planned.id:
             raise RevisionConflict("the file or what is stored has changed since this plan was made: plan again")
         applier = Applier(
@@ -83,7 +83,7 @@ class Admin:
             config=self.config,
             configuration=parsed,
             snapshot=snapshot,
-            now=now,
+            clock=self.clock,
             by=by,
             randomness=self.randomness,
         )
@@ -236,7 +236,8 @@ class Admin:
         found: list[Event] = []
         now = self.clock()
         for days in range(EVENT_DAYS_MAX):
-            found += reversed(self.ledger.events(f"{now - timedelta(days=days):%Y-%m-%d}"))
+            of_day = self.ledger.events(f"{now - timedelta(days=days):%Y-%m-%d}")
+            found += sorted(of_day, key=lambda event: event.at, reverse=True)
             if len(found) >= limit:
                 break
         return {"events": [event_view(event) for event in found[:limit]]}

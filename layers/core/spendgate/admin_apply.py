@@ -43,7 +43,7 @@ class Applier:
     config: Config
     configuration: Configuration
     snapshot: Snapshot
-    now: datetime
+    clock: Callable[[], datetime]
     by: str
     randomness: Callable[[int], bytes]
     secrets: dict[str, str] = field(default_factory=dict)
@@ -52,21 +52,21 @@ class Applier:
 
     def apply(self, plan: Plan) -> Applied:
         """Write every change of a plan."""
-        writes = [change for change in plan.changes if change.writes]
-        names = managed_names(self.configuration)
+        names, before = managed_names(self.configuration), self.snapshot.managed
         # First answer for what will be made, last let go of what was taken away: a crash between orphans nothing.
-        if not names <= self.snapshot.managed:
-            self.config.put_managed(names | self.snapshot.managed)
-        for change in writes:
-            try:
-                self._write(change)
-            except SpendgateError as failure:
-                if not self.secrets:
-                    raise
-                # Only the hash of a key is stored: an error must not swallow a secret that nobody can ever read again.
-                return Applied(secrets=self.secrets, failure=failure)
-        if names != self.snapshot.managed:
-            self.config.put_managed(names)
+        if not names <= before:
+            self.config.put_managed(names | before)
+        try:
+            for change in plan.changes:
+                if change.writes:
+                    self._write(change)
+            if not before <= names:
+                self.config.put_managed(names)
+        except SpendgateError as failure:
+            if not self.secrets:
+                raise
+            # Only the hash of a key is stored: an error must not swallow a secret that nobody can ever read again.
+            return Applied(secrets=self.secrets, failure=failure)
         return Applied(secrets=self.secrets)
 
     def _write(self, change: Change) -> None:
@@ -89,7 +89,7 @@ class Applier:
         rev = None if stored is None else stored.policy.rev + self.raised[change.name]
         if stored is not None:
             policy = replace(policy, rev=stored.policy.rev, stop=stored.policy.stop)
-        self.ledger.put_budget(policy, expected_rev=rev, now=self.now, event=self._event(change))
+        self.ledger.put_budget(policy, expected_rev=rev, now=self.clock(), event=self._event(change))
         self.raised[change.name] += 1
 
     def _price(self, change: Change) -> None:
@@ -139,14 +139,14 @@ class Applier:
         self.raised.update({spec.budget, key.budget})
 
     def _revoke(self, key: Key, change: Change) -> None:
-        self.config.revoke_key(key, self.now, self._event(change))
+        self.config.revoke_key(key, self.clock(), self._event(change))
         self.raised[key.budget] += 1
 
     def _event(self, change: Change, *, subject: str | None = None) -> Event:
         return Event(
             kind=f"{change.kind}_{_PAST[change.action]}" if change.kind != "price" else "price_added",
             subject=subject or (change.name if change.kind == "budget" else f"{change.kind}:{change.name}"),
-            at=self.now,
+            at=self.clock(),
             by=self.by,
             reason=change.note,
             before=change.before,
