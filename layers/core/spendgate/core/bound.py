@@ -142,13 +142,14 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     framing = offer.provider.framing
     tokens_in = input_tokens_max(facts, framing, context)
     tokens_out = (cap + framing.output_overshoot) * facts.choices
-    terms = [_terms_assumed(facts, offer.provider, row) for row in offer.rows]
+    factors = _factors_assumed(facts, offer)
     worst, worst_terms = 0, Terms()
-    for row, row_terms in zip(offer.rows, terms, strict=True):
-        for one in row_terms:
-            amount = _dearest(facts, row, one, tokens_in, tokens_out)
+    for row in offer.rows:
+        for tier in _tiers_assumed(facts, offer.provider, row):
+            terms = Terms(service_tier=tier, factors=factors)
+            amount = _dearest(facts, row, terms, tokens_in, tokens_out)
             if amount >= worst:
-                worst, worst_terms = amount, one
+                worst, worst_terms = amount, terms
     quote = Quote(candidate=offer.candidate, rows=offer.rows, terms=worst_terms)
     return Bound(
         amount=saturated(worst),
@@ -162,7 +163,7 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
 
 def _dearest(facts: RequestFacts, row: PriceRow, terms: Terms, tokens_in: int, tokens_out: int) -> int:
     card = row.card_of(terms.service_tier)
-    if card is None:  # _terms_assumed names only tiers that the row has
+    if card is None:  # _tiers_assumed names only tiers that the row has
         raise ValueError(f"{row.id} has no rates for service tier {terms.service_tier!r}")
     return max(
         tokens_in * scaled(_input_rate_max(facts, rates), terms) + tokens_out * scaled(rates.output, terms)
@@ -180,13 +181,13 @@ def _input_rate_max(facts: RequestFacts, rates: Rates) -> int:
     return max(possible)
 
 
-def _terms_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> list[Terms]:
-    factors = tuple(
-        (kind, factor)
+def _factors_assumed(facts: RequestFacts, offer: Offer) -> tuple[tuple[str, int], ...]:
+    # The terms are pinned once for all rows, so a factor is the greatest that any of them has.
+    greatest = (
+        (kind, max(_factor_assumed(kind, _asked(facts, offer.provider, kind), row) for row in offer.rows))
         for kind in _FACTOR_KINDS
-        if (factor := _factor_assumed(kind, _asked(facts, provider, kind), row)) != FACTOR_ONE
     )
-    return [Terms(service_tier=tier, factors=factors) for tier in _tiers_assumed(facts, provider, row)]
+    return tuple((kind, factor) for kind, factor in greatest if factor != FACTOR_ONE)
 
 
 def _asked(facts: RequestFacts, provider: Provider, kind: str) -> str | None:
@@ -239,7 +240,13 @@ def _terms_reported(report: UsageReport, reserved: Terms, row: PriceRow) -> Term
     if row.card_of(tier) is None:
         tier = STANDARD_TIER
     said = {"geo": report.geo, "speed": report.speed}
-    factors = tuple((kind, _factor_reported(kind, said.get(kind), factor, row)) for kind, factor in reserved.factors)
+    assumed = dict(reserved.factors)
+    # All kinds, reserved for or not: what the provider names is what it bills, even where a declaration was wrong.
+    factors = tuple(
+        (kind, factor)
+        for kind in _FACTOR_KINDS
+        if (factor := _factor_reported(kind, said.get(kind), assumed.get(kind, FACTOR_ONE), row)) != FACTOR_ONE
+    )
     return Terms(service_tier=tier, factors=factors)
 
 

@@ -98,7 +98,7 @@ def usable_count(value: object) -> int | None:
         return None
     if isinstance(value, int):
         return value if 0 <= value <= COUNT_MAX else None
-    if isinstance(value, float | Decimal):
-        # NaN fails both comparisons, infinity the second.
+    # A Decimal's NaN raises where it is compared; a float's fails both comparisons, and infinity the second.
+    if isinstance(value, float) or (isinstance(value, Decimal) and value.is_finite()):
         return int(value) if 0 <= value <= COUNT_MAX and value == int(value) else None
     return None

@@ -80,8 +80,11 @@ BodyType = TypeVar("BodyType", bound=Body)
 Call = Callable[[Request], Awaitable[dict[str, Any]]]
 
 
-def admin_routes(admin: Admin, token: str) -> list[BaseRoute]:
-    """Return the routes under ``/admin``; every other path there is 404, for holders of the token."""
+def admin_routes(admin: Admin, token: str, *, changed: Callable[[], None] = lambda: None) -> list[BaseRoute]:
+    """Return the routes under ``/admin``; every other path there is 404, for holders of the token.
+
+    ``changed`` is called after whatever may have changed something, so that a cache in this process can forget.
+    """
     api = _Api(admin)
     calls: list[tuple[str, str, Call]] = [
         ("POST", "/plan", api.plan),
@@ -99,9 +102,9 @@ def admin_routes(admin: Admin, token: str) -> list[BaseRoute]:
         ("GET", "/events", api.events),
     ]
     routes: list[BaseRoute] = [
-        Route(f"/admin{path}", _guarded(call, token), methods=[method]) for method, path, call in calls
+        Route(f"/admin{path}", _guarded(call, token, changed), methods=[method]) for method, path, call in calls
     ]
-    elsewhere = _guarded(_elsewhere, token)
+    elsewhere = _guarded(_elsewhere, token, changed)
     methods = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
     return [*routes, *(Route(path, elsewhere, methods=methods) for path in ("/admin", "/admin/{rest:path}"))]
 
@@ -182,7 +185,7 @@ async def _elsewhere(request: Request) -> dict[str, Any]:
     raise NotFound(f"there is no {request.method} {request.url.path[:200]} in the admin API")
 
 
-def _guarded(call: Call, token: str) -> Callable[[Request], Awaitable[Response]]:
+def _guarded(call: Call, token: str, changed: Callable[[], None]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         if not _is_loopback(request):
             return _error(403, "forbidden", "the admin API answers on loopback only")
@@ -198,6 +201,9 @@ def _guarded(call: Call, token: str) -> Callable[[Request], Awaitable[Response]]
             # The last line of defence: the details are for the log, never for the caller.
             logger.exception("admin call failed: %s %s", request.method, request.url.path)
             return _error(500, "internal_fault", "a defect of the gateway; its log has the details")
+        finally:
+            if request.method == "POST":
+                changed()
         return JSONResponse(answer, headers=_NO_STORE)
 
     return endpoint

@@ -1,0 +1,214 @@
+"""The whole gateway on one machine: MiniStack, the gateway, the admin API and, without a configuration, a demo provider.
+
+Everything listens on 127.0.0.1. The order of the end is the reverse of the beginning: calls finish or become
+unknown, then the store writes its tables down.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from spendgate.admin import Admin
+from spendgate.asgi import create_app
+from spendgate.cli.client import LOCAL_FILE, STATE_DIR_DEFAULT
+from spendgate.errors import LedgerError, LedgerUnavailable, LocalStoreFailed
+from spendgate.local import ministack
+from spendgate.local.admin_api import admin_routes
+from spendgate.local.builtin import configuration_text
+from spendgate.local.demo_book import DemoBook
+from spendgate.local.demo_provider import create_app as create_demo_provider
+from spendgate.local.serving import served
+from spendgate.local.settlements import Settlements
+from spendgate.observability import JsonLog
+from spendgate.settings import Settings, read
+from spendgate.store.tables import create_tables
+from spendgate.sweep import sweep
+from spendgate.wiring import Wired, utc_now, wire
+
+PORT_DEFAULT: Final = 8787
+SWEEP_SECONDS: Final = 1.0
+GRACE_SECONDS: Final = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Local:
+    """A running local gateway: where it is, and the keys whose secrets are known this time."""
+
+    url: str
+    admin_url: str
+    admin_token: str = field(repr=False)
+    keys: Mapping[str, str] = field(repr=False)
+    state_dir: Path
+    wired: Wired
+    demo_url: str | None = None
+    demo: DemoBook | None = None
+    warnings: tuple[str, ...] = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what ``spendgate local --json`` prints."""
+        found = {"url": self.url, "admin_url": self.admin_url, "admin_token": self.admin_token, "keys": dict(self.keys)}
+        return found if self.demo_url is None else {**found, "demo_provider_url": self.demo_url}
+
+
+def run_local(
+    config: Path | None,
+    port: int | None,
+    state_dir: Path | None,
+    ephemeral: bool,
+    as_json: bool,  # noqa: FBT001
+) -> int:
+    """Run until Ctrl-C or SIGTERM; return the exit code."""
+    from spendgate.local.welcome import farewell, welcome  # noqa: PLC0415
+
+    text = None if config is None else config.read_text(encoding="utf-8")
+    settings = read(os.environ)
+
+    async def until_stopped() -> None:
+        stopped = _stop_signal()
+        with _state(state_dir, ephemeral=ephemeral, environ=os.environ) as (folder, persist):
+            async with running(text, settings, state_dir=folder, persist=persist, port=port) as local:
+                if as_json:
+                    print(json.dumps(local.as_json()), flush=True)
+                else:
+                    click.echo(welcome(local, config))
+                await stopped.wait()
+                if not as_json:
+                    click.echo(farewell(persist=persist, state_dir=folder))
+
+    asyncio.run(until_stopped())
+    return 0
+
+
+@asynccontextmanager
+async def running(
+    text: str | None, settings: Settings, *, state_dir: Path, persist: bool, port: int | None = None
+) -> AsyncIterator[Local]:
+    """Run the gateway for a configuration (None: the built-in one) and hand it out; every part ends with the block.
+
+    LocalStoreFailed, ConfigurationInvalid.
+    """
+    log = JsonLog(stream=(state_dir / "gateway.log").open("a", encoding="utf-8"))
+    async with contextlib.AsyncExitStack() as stack:
+        store = await asyncio.to_thread(ministack.start, state_dir, persist=persist, environ=os.environ)
+        stack.push_async_callback(asyncio.to_thread, store.stop)
+        settlements = Settlements(log)
+        wired = wire(replace(settings, endpoint_url=store.url), environ=os.environ, log=log, fallback=settlements)
+        stack.push_async_callback(wired.gateway.aclose, grace_seconds=GRACE_SECONDS)
+        create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
+        demo = DemoBook() if text is None else None
+        demo_url: str | None = None
+        if demo is not None:
+            demo_url = await stack.enter_async_context(served(create_demo_provider(book=demo)))
+        admin = Admin(wired.ledger, wired.config, clock=utc_now, randomness=secrets.token_bytes, loopback_http=True)
+        file = text if text is not None else configuration_text(str(demo_url))
+        applied = await asyncio.to_thread(admin.apply, file, by="spendgate local")
+        token = secrets.token_urlsafe(24)
+        routes = tuple(admin_routes(admin, token, changed=wired.directory.forget))
+        app = create_app(wired.gateway, settings=settings, log=log, routes=routes)
+        url = await stack.enter_async_context(_served(app, port))
+        sweeping = asyncio.create_task(_sweep(wired, settlements, log))
+        stack.push_async_callback(_cancelled, sweeping)
+        local = Local(
+            url=url,
+            admin_url=f"{url}/admin",
+            admin_token=token,
+            keys=secrets_of(applied, file),
+            state_dir=state_dir,
+            wired=wired,
+            demo_url=demo_url,
+            demo=demo,
+            warnings=tuple(applied.get("warnings", ())),
+        )
+        with _written_down(local):
+            yield local
+
+
+def secrets_of(applied: Mapping[str, Any], file: str) -> dict[str, str]:
+    """Return the secrets that are known: of keys that were just made, and those that the file fixes."""
+    from spendgate import configuration  # noqa: PLC0415
+
+    fixed = {key.name: key.secret for key in configuration.parse(file, loopback_http=True).keys if key.secret}
+    return {**fixed, **applied.get("keys", {})}
+
+
+@contextmanager
+def _state(given: Path | None, *, ephemeral: bool, environ: Mapping[str, str]) -> Iterator[tuple[Path, bool]]:
+    """Yield the state folder, and whether it is kept."""
+    if ephemeral:
+        folder = Path(tempfile.mkdtemp(prefix="spendgate-"))
+        try:
+            yield folder, False
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return
+    folder = given or Path(environ.get("SPENDGATE_STATE") or STATE_DIR_DEFAULT)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise LocalStoreFailed(f"the state folder {folder} cannot be made: {error.strerror}") from error
+    yield folder, True
+
+
+@contextmanager
+def _written_down(local: Local) -> Iterator[None]:
+    """Tell other commands where the gateway is, in a file that only this user can read."""
+    file = local.state_dir / LOCAL_FILE
+    file.unlink(missing_ok=True)
+    with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+        json.dump({**local.as_json(), "keys": {}, "pid": os.getpid()}, out)
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
+
+
+@asynccontextmanager
+async def _served(app: Any, port: int | None) -> AsyncIterator[str]:
+    """Serve on the port asked for, else on the usual one, else on a free one."""
+    async with contextlib.AsyncExitStack() as stack:
+        try:
+            url = await stack.enter_async_context(served(app, port=PORT_DEFAULT if port is None else port))
+        except OSError as error:
+            if port is not None:
+                raise LocalStoreFailed(f"port {port} of 127.0.0.1 cannot be used: {error.strerror}") from error
+            url = await stack.enter_async_context(served(app))
+        yield url
+
+
+async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
+    """What the schedule does in a deployment: settle what was deferred, and mark what is overdue."""
+    while True:
+        await asyncio.sleep(SWEEP_SECONDS)
+        try:
+            await asyncio.to_thread(settlements.drain, wired.ledger, utc_now)
+            await asyncio.to_thread(sweep, wired.ledger, utc_now())
+        except (LedgerUnavailable, LedgerError) as error:
+            log.info("the sweeper could not do its work", error=str(error))
+
+
+async def _cancelled(task: asyncio.Task[None]) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+def _stop_signal() -> asyncio.Event:
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stopped.set)
+    return stopped

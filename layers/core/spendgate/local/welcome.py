@@ -1,0 +1,58 @@
+"""What a person sees when the local gateway is ready: a key, a call to copy, and the two lines that an SDK needs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from spendgate.local.server import Local
+
+_CURL = """\
+  curl {url}/v1/chat/completions -H "authorization: Bearer {key}" -H "content-type: application/json" \\
+    -d '{{"model": "demo", "max_tokens": 40, "messages": [{{"role": "user", "content": "hello"}}]}}'
+"""
+_SDKS = """\
+  openai:     client = OpenAI(base_url="{url}/v1", api_key="{key}")
+  anthropic:  client = Anthropic(base_url="{url}", api_key="{key}")
+"""
+
+
+def welcome(local: Local, config: Path | None) -> str:
+    """Return the text of a start."""
+    lines = [f"Spendgate is ready at {local.url}", ""]
+    lines += [f"  warning: {warning}" for warning in local.warnings]
+    if config is None:
+        key = next(iter(local.keys.values()), "")
+        lines += [
+            f"  demo provider   {local.demo_url} (costs nothing; both dialects)",
+            "  routes          demo (OpenAI), demo-claude (Anthropic)",
+            f"  key             {key}",
+            "",
+            "Try it:",
+            "",
+            _CURL.format(url=local.url, key=key),
+            "Two lines in your code (model: demo or demo-claude):",
+            "",
+            _SDKS.format(url=local.url, key=key),
+        ]
+    else:
+        lines.append(f"  configuration   {config}")
+        lines += [f"  key {name:<11} {secret}" for name, secret in local.keys.items()]
+        if not local.keys:
+            lines.append("  keys            made before; `spendgate keys create NAME --budget PATH` makes another")
+        lines += ["", "Two lines in your code:", "", _SDKS.format(url=local.url, key="sg-...")]
+    lines += [
+        f"Admin             {local.admin_url}  token {local.admin_token}",
+        f"State and log     {local.state_dir}",
+        "",
+        "In another terminal: spendgate status. Stop with Ctrl-C.",
+    ]
+    return "\n".join(lines)
+
+
+def farewell(*, persist: bool, state_dir: Path) -> str:
+    """Return the text of an end."""
+    return (
+        f"\nStopping; budgets and reservations are kept in {state_dir}." if persist else "\nStopping; nothing is kept."
+    )
