@@ -4,9 +4,16 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
+from hypothesis import strategies as st
+
 from spendgate.dialects import anthropic_messages, openai_chat
 from spendgate.dialects.dialect import Dialect, Request
 from spendgate.dialects.json_strict import parse_object
+
+# Odd values that are cheap to draw: what matters is where they stand.
+odd_values = st.sampled_from(
+    [None, True, 0, -1, 1.5, 2**70, "", "text", "function", "auto", "12h", [], {}, [None], {"type": "text"}]
+)
 
 USER: dict[str, Any] = {"role": "user", "content": "hello"}
 

@@ -11,8 +11,7 @@ from spendgate.dialects import anthropic_fields
 from spendgate.dialects.anthropic_messages import DIALECT, count_tokens_body, read_count_tokens
 from spendgate.dialects.json_strict import compact
 from spendgate.errors import CostBoundUnknown, Refused, RequestInvalid
-from tests.dialects.builders import USER, messages, parsed, read_messages
-from tests.dialects.test_json_strict import json_values
+from tests.dialects.builders import USER, messages, odd_values, parsed, read_messages
 
 TOOL: dict[str, Any] = {"name": "find", "description": "d", "input_schema": {"type": "object"}}
 USE = {"type": "tool_use", "id": "t1", "name": "find", "input": {"a": [1, 2]}}
@@ -349,7 +348,7 @@ FIELDS = st.sampled_from(
 bodies = st.dictionaries(
     FIELDS,
     st.recursive(
-        json_values,
+        odd_values,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=4),
         max_leaves=8,
     ),

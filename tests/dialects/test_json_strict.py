@@ -13,7 +13,9 @@ from spendgate.errors import RequestInvalid
 
 scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.floats(allow_nan=False, allow_infinity=False)
 json_values = st.recursive(
-    scalars | st.text(), lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4)
+    scalars | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
 )
 
 
@@ -105,7 +107,7 @@ def test_numbers_keep_their_kind() -> None:
     assert body["e"] == 18446744073709551615
 
 
-@given(body=st.dictionaries(st.text(), json_values))
+@given(body=st.dictionaries(st.text(max_size=8), json_values, max_size=4))
 def test_what_is_parsed_is_what_is_sent(body: dict[str, Any]) -> None:
     assert parse_object(compact(parse_object(compact(body)))) == body
 

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.openai_chat import DIALECT
 from spendgate.errors import CostBoundUnknown, Refused, RequestInvalid
-from tests.dialects.builders import USER, chat, parsed, read_chat
-from tests.dialects.test_json_strict import json_values
+from tests.dialects.builders import USER, chat, odd_values, parsed, read_chat
 
 TOOL: dict[str, Any] = {
     "type": "function",
@@ -411,7 +410,7 @@ FIELDS = st.sampled_from(
 bodies = st.dictionaries(
     FIELDS,
     st.recursive(
-        json_values,
+        odd_values,
         lambda inner: st.lists(inner, max_size=3) | st.dictionaries(FIELDS, inner, max_size=4),
         max_leaves=8,
     ),
