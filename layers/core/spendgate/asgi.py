@@ -68,7 +68,7 @@ class _Http:
                 return await serve(request)
             except Refused as refused:
                 return refusal(dialect or _dialect_of(request), refused)
-            except Exception:
+            except Exception:  # noqa: BLE001 - the last line of defence; it logs
                 self._log.exception("a request failed for a reason of ours", path=request.url.path)
                 return refusal(
                     dialect or _dialect_of(request), InternalFault("a fault of the gateway; nothing was sent")
@@ -150,7 +150,7 @@ class _Streamed(Response):
         self.raw_headers = _encoded(reply.headers)
         self._relay = relay
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for piece in self._relay.pieces():

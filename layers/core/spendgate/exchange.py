@@ -60,6 +60,8 @@ class Exchange:
             raise InternalFault("a route without a candidate")  # noqa: TRY301 - told like any fault of ours
         except BaseException as error:
             if not self._ended:
+                if not isinstance(error, asyncio.CancelledError):
+                    self._parts.log.exception("a call failed for a reason of ours", reservation=self._reservation.id)
                 await self._abandon(error)
             if isinstance(error, Refused | asyncio.CancelledError):
                 raise
@@ -225,7 +227,6 @@ class Exchange:
             reason = "the gateway was stopped while the call was in flight"
         else:
             reason = f"a fault of the gateway: {type(error).__name__}"
-            self._parts.log.exception("a call failed for a reason of ours", reservation=self._reservation.id)
         resolution = unclear(self._candidate, reason) if self._sent else unbilled(self._candidate, reason)
         await asyncio.shield(self._end(resolution))
 

@@ -234,8 +234,8 @@ class Gateway:
         return task
 
 
-class _Reread(Exception):  # noqa: N818 - a way back, not an error
-    """A denial that rests on remembered policies: read them again."""
+class _Reread(Exception):
+    """A denial that rests on remembered policies: read them again. A way back, not an error."""
 
     def __init__(self, path: str) -> None:
         super().__init__(path)

@@ -22,4 +22,4 @@ class JsonLog:
 
     def exception(self, message: str, /, **fields: Any) -> None:
         """Log the exception that is being handled, with its traceback."""
-        self._logger.exception(message, extra=fields)
+        self._logger.exception(message, extra=fields)  # noqa: LOG004 - the caller is in a handler

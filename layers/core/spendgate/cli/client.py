@@ -12,9 +12,8 @@ import click
 import httpx
 
 from spendgate.cli.failure import ConfigurationWrong, RefusedByGateway, Unreachable
+from spendgate.local.paths import LOCAL_FILE, STATE_DIR_DEFAULT
 
-STATE_DIR_DEFAULT: Final = ".spendgate"
-LOCAL_FILE: Final = "local.json"
 # An audit reads every reservation; everything else answers in moments.
 TIMEOUT: Final = httpx.Timeout(300.0, connect=5.0)
 

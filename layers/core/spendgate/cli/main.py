@@ -67,7 +67,7 @@ def local(
     # Imported here: what runs a gateway is much, and no other command needs it.
     from spendgate.local.server import run_local  # noqa: PLC0415
 
-    context.exit(run_local(config, port, state_dir, ephemeral, as_json))
+    context.exit(run_local(config, port, state_dir, ephemeral=ephemeral, as_json=as_json))
 
 
 @cli.command(

@@ -232,7 +232,9 @@ def _stopped(policy: BudgetPolicy) -> BudgetStopped:
 
 
 def _expired(policy: BudgetPolicy) -> BudgetStopped:
-    when = _z(policy.expires_at or datetime.min)
+    if policy.expires_at is None:
+        raise ValueError("the run does not expire")
+    when = _z(policy.expires_at)
     return BudgetStopped(
         f"run {policy.path} expired at {when}",
         facts=RefusalFacts(budget=policy.path, next_action="start a new run"),

@@ -16,23 +16,24 @@ import signal
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
+from spendgate import configuration
 from spendgate.admin import Admin
 from spendgate.asgi import create_app
-from spendgate.cli.client import LOCAL_FILE, STATE_DIR_DEFAULT
 from spendgate.errors import LedgerError, LedgerUnavailable, LocalStoreFailed
 from spendgate.local import ministack
 from spendgate.local.admin_api import admin_routes
 from spendgate.local.builtin import configuration_text
 from spendgate.local.demo_book import DemoBook
 from spendgate.local.demo_provider import create_app as create_demo_provider
+from spendgate.local.paths import LOCAL_FILE, STATE_DIR_DEFAULT
+from spendgate.local.place import Local
 from spendgate.local.serving import served
 from spendgate.local.settlements import Settlements
+from spendgate.local.welcome import farewell, welcome
 from spendgate.observability import JsonLog
 from spendgate.settings import Settings, read
 from spendgate.store.tables import create_tables
@@ -44,36 +45,8 @@ SWEEP_SECONDS: Final = 1.0
 GRACE_SECONDS: Final = 5
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Local:
-    """A running local gateway: where it is, and the keys whose secrets are known this time."""
-
-    url: str
-    admin_url: str
-    admin_token: str = field(repr=False)
-    keys: Mapping[str, str] = field(repr=False)
-    state_dir: Path
-    wired: Wired
-    demo_url: str | None = None
-    demo: DemoBook | None = None
-    warnings: tuple[str, ...] = ()
-
-    def as_json(self) -> dict[str, Any]:
-        """Return what ``spendgate local --json`` prints."""
-        found = {"url": self.url, "admin_url": self.admin_url, "admin_token": self.admin_token, "keys": dict(self.keys)}
-        return found if self.demo_url is None else {**found, "demo_provider_url": self.demo_url}
-
-
-def run_local(
-    config: Path | None,
-    port: int | None,
-    state_dir: Path | None,
-    ephemeral: bool,
-    as_json: bool,  # noqa: FBT001
-) -> int:
+def run_local(config: Path | None, port: int | None, state_dir: Path | None, *, ephemeral: bool, as_json: bool) -> int:
     """Run until Ctrl-C or SIGTERM; return the exit code."""
-    from spendgate.local.welcome import farewell, welcome  # noqa: PLC0415
-
     text = None if config is None else config.read_text(encoding="utf-8")
     settings = read(os.environ)
 
@@ -82,12 +55,12 @@ def run_local(
         with _state(state_dir, ephemeral=ephemeral, environ=os.environ) as (folder, persist):
             async with running(text, settings, state_dir=folder, persist=persist, port=port) as local:
                 if as_json:
-                    print(json.dumps(local.as_json()), flush=True)
+                    _say(json.dumps(local.as_json()))
                 else:
-                    click.echo(welcome(local, config))
+                    _say(welcome(local, config))
                 await stopped.wait()
                 if not as_json:
-                    click.echo(farewell(persist=persist, state_dir=folder))
+                    _say(farewell(persist=persist, state_dir=folder))
 
     asyncio.run(until_stopped())
     return 0
@@ -139,8 +112,6 @@ async def running(
 
 def secrets_of(applied: Mapping[str, Any], file: str) -> dict[str, str]:
     """Return the secrets that are known: of keys that were just made, and those that the file fixes."""
-    from spendgate import configuration  # noqa: PLC0415
-
     fixed = {key.name: key.secret for key in configuration.parse(file, loopback_http=True).keys if key.secret}
     return {**fixed, **applied.get("keys", {})}
 
@@ -204,6 +175,10 @@ async def _cancelled(task: asyncio.Task[None]) -> None:
     task.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await task
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)  # noqa: T201 - what a person, or a script, started this for
 
 
 def _stop_signal() -> asyncio.Event:

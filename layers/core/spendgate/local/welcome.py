@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from spendgate.local.server import Local
+from spendgate.local.place import Local
 
 _CURL = """\
   curl {url}/v1/chat/completions -H "authorization: Bearer {key}" -H "content-type: application/json" \\

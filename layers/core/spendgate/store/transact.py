@@ -55,7 +55,7 @@ class Failed:
     item: Mapping[str, Any] | None
 
 
-class ConditionsFailed(Exception):  # noqa: N818 - never leaves the store
+class ConditionsFailed(Exception):
     """A transaction was refused by its conditions, and nothing else stood in the way."""
 
     def __init__(self, failed: Sequence[Failed]) -> None:
