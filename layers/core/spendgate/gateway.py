@@ -24,6 +24,7 @@ from spendgate.dialects.json_strict import parse_object
 from spendgate.directory import Caller
 from spendgate.errors import LedgerUnavailable, ModelNotAllowed, NotFound, RefusalFacts, RequestInvalid
 from spendgate.exchange import Exchange, pass_through
+from spendgate.metering import unbilled
 from spendgate.providers.attempt import Outbound
 from spendgate.store.ledger import NotAdmitted, PolicyStale
 
@@ -144,10 +145,14 @@ class Gateway:
         try:
             await parts.offload(lambda: parts.ledger.reserve(reservation, path, now))
         except NotAdmitted as denied:
-            if not caller.fresh:
+            if not denied.seen and not caller.fresh:
                 # What is remembered of a stop or a limit may be over: only what stands now refuses a call.
                 raise _Reread(path[-1].path) from denied
             raise refusal_of(denied.denials, facts, offers, bounded) from denied
+        except LedgerUnavailable:
+            # The reservation may have been written although no answer came. Nothing is sent, so it can be released.
+            parts.fallback.defer(reservation, unbilled(None, "the ledger did not answer in time; nothing was sent"))
+            raise
         if path[-1].rev == 0:
             parts.directory.learn_run(replace(path[-1], rev=1))
         candidates = tuple((one, reach.provider) for one, reach in zip(route.candidates, reached, strict=True))

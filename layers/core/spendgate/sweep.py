@@ -26,11 +26,10 @@ class Swept:
 
     unknown: int
     charged: int
-    trimmed: int
 
 
 def sweep(ledger: Ledger, now: datetime, *, charge_after: timedelta = CHARGE_UNKNOWN_AFTER) -> Swept:
-    """Mark overdue calls unknown, charge those unknown for too long in full, and tidy counters of past periods.
+    """Mark overdue calls unknown, and charge those unknown for too long in full.
 
     LedgerUnavailable where the store cannot be reached; what was done so far stays done.
     """
@@ -45,8 +44,12 @@ def sweep(ledger: Ledger, now: datetime, *, charge_after: timedelta = CHARGE_UNK
             hours = int(charge_after.total_seconds() // 3600)
             late = Resolution(state="charged", reason=f"unknown for {hours} hours", by=SWEEPER)
             charged += _done(ledger, reservation_id, now, late)
-    trimmed = sum(ledger.trim(state, now) for state in ledger.budgets())
-    return Swept(unknown=unknown, charged=charged, trimmed=trimmed)
+    return Swept(unknown=unknown, charged=charged)
+
+
+def trim(ledger: Ledger, now: datetime) -> int:
+    """Evict old buckets of the rolling hour and remove counters of past periods; return how many budgets changed."""
+    return sum(ledger.trim(state, now) for state in ledger.budgets())
 
 
 def _done(ledger: Ledger, reservation_id: str, now: datetime, resolution: Resolution) -> bool:

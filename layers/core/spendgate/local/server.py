@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import secrets
@@ -37,11 +38,13 @@ from spendgate.local.welcome import farewell, welcome
 from spendgate.observability import JsonLog
 from spendgate.settings import Settings, read
 from spendgate.store.tables import create_tables
-from spendgate.sweep import sweep
+from spendgate.sweep import sweep, trim
 from spendgate.wiring import Wired, utc_now, wire
 
 PORT_DEFAULT: Final = 8787
 SWEEP_SECONDS: Final = 1.0
+# Old counters are in nobody's way; the tree is walked for them once a minute.
+TRIM_ROUNDS: Final = 60
 GRACE_SECONDS: Final = 5
 
 
@@ -162,11 +165,13 @@ async def _served(app: Any, port: int | None) -> AsyncIterator[str]:
 
 async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
     """What the schedule does in a deployment: settle what was deferred, and mark what is overdue."""
-    while True:
+    for round_number in itertools.count():
         await asyncio.sleep(SWEEP_SECONDS)
         try:
             await asyncio.to_thread(settlements.drain, wired.ledger, utc_now)
             await asyncio.to_thread(sweep, wired.ledger, utc_now())
+            if round_number % TRIM_ROUNDS == 0:
+                await asyncio.to_thread(trim, wired.ledger, utc_now())
         except (LedgerUnavailable, LedgerError) as error:
             log.info("the sweeper could not do its work", error=str(error))
 

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from spendgate.calls import Log
 from spendgate.core.reservation import Reservation, Resolution
-from spendgate.errors import LedgerError, LedgerUnavailable
+from spendgate.errors import LedgerError, LedgerUnavailable, ReservationMissing
 from spendgate.store.ledger import Ledger
 
 
@@ -38,6 +38,9 @@ class Settlements:
                 ledger.resolve(reservation.id, resolution, clock(), known=reservation)
             except LedgerUnavailable:
                 break
+            except ReservationMissing:
+                # A reservation that was never written: there is nothing to release.
+                self._log.info("a deferred release found no reservation", reservation=reservation.id)
             except LedgerError as error:
                 self._log.info("a deferred settlement is refused", reservation=reservation.id, error=str(error))
             with self._lock:

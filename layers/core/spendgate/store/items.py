@@ -69,7 +69,8 @@ def policy_attributes(policy: BudgetPolicy) -> Item:
         "failover": policy.failover or None,
         "runs": None if policy.runs is None else _runs(policy.runs),
         "stop_on_unknown": policy.stop_on_unknown or None,
-        "expires_at": None if policy.expires_at is None else instant(policy.expires_at),
+        # Not "expires_at", which is the tables' time to live: an expired run keeps its record.
+        "run_expires_at": None if policy.expires_at is None else instant(policy.expires_at),
         "tree_pk": parent(policy.path) or TREE_ROOT,
         "tree_sk": policy.path,
     }
@@ -100,7 +101,7 @@ def decode_budget(item: Mapping[str, Any]) -> BudgetState:
             stop_on_unknown=runs.get("stop_on_unknown", False),
         ),
         stop_on_unknown=item.get("stop_on_unknown", False),
-        expires_at=parse_instant(item["expires_at"]) if "expires_at" in item else None,
+        expires_at=parse_instant(item["run_expires_at"]) if "run_expires_at" in item else None,
         stop=None
         if stop is None
         else Stop(

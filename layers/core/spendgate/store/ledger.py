@@ -61,11 +61,15 @@ class PolicyStale(LedgerError):
 
 
 class NotAdmitted(LedgerError):
-    """Limits stand in the way, in the order of the path; ``denials`` is never empty."""
+    """Limits stand in the way, in the order of the path; ``denials`` is never empty.
 
-    def __init__(self, denials: Sequence[Denied]) -> None:
+    ``seen`` tells that the ledger itself said so, and not only the policies that the caller holds.
+    """
+
+    def __init__(self, denials: Sequence[Denied], *, seen: bool) -> None:
         super().__init__("a limit stands in the way")
         self.denials = tuple(denials)
+        self.seen = seen
 
 
 class Ledger(Reader):
@@ -84,7 +88,7 @@ class Ledger(Reader):
         never = [denied for policy in path if (denied := refusal_before(policy, reservation.asked, now)) is not None]
         if never:
             # Also what keeps a guard from being negative: a counter that has not begun would pass it.
-            raise NotAdmitted(never)
+            raise NotAdmitted(never, seen=False)
         evictions: Mapping[str, Mapping[str, int]] = {}
         for _ in range(RESERVE_TRIES_MAX):
             steps = reserve_steps(self.table, reservation, path, evictions=evictions)
@@ -203,7 +207,7 @@ class Ledger(Reader):
         verdicts = [(state, verdict(state, reservation.asked, at)) for state in states]
         denials = [result for _, result in verdicts if isinstance(result, Denied)]
         if denials:
-            raise NotAdmitted(denials)
+            raise NotAdmitted(denials, seen=True)
         return (
             (state.policy.path, result.buckets)
             for state, result in verdicts
