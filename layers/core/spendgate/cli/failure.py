@@ -2,12 +2,15 @@
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from typing import Any, NoReturn
 
 import click
 
 from spendgate.cli import exit_codes
+from spendgate.errors import ConfigurationInvalid, LedgerUnavailable, LocalStoreFailed
 
 
 class Failed(click.ClickException):
@@ -45,8 +48,8 @@ class Interrupted(Failed):
 
     exit_code = exit_codes.INTERRUPTED
 
-    def __init__(self) -> None:
-        super().__init__("interrupted", code="interrupted")
+    def __init__(self, message: str = "interrupted") -> None:
+        super().__init__(message, code="interrupted")
 
 
 class Commands(click.Group):
@@ -71,6 +74,20 @@ class Commands(click.Group):
         except click.ClickException as error:
             _leave(error, given)
         sys.exit(result if isinstance(result, int) else exit_codes.OK)
+
+
+@contextmanager
+def failing_locally() -> Iterator[None]:
+    """Tell why a gateway on this machine cannot run: its configuration, its settings, its store or its port."""
+    try:
+        yield
+    except ConfigurationInvalid as error:
+        problems = [asdict(problem) for problem in error.problems]
+        raise ConfigurationWrong(
+            "the configuration is wrong; nothing was started", code="configuration_invalid", problems=problems
+        ) from error
+    except (LocalStoreFailed, LedgerUnavailable) as error:
+        raise RefusedByGateway(str(error), code="local_failed") from error
 
 
 def _leave(error: click.ClickException, args: Sequence[str]) -> NoReturn:

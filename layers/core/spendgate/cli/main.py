@@ -6,7 +6,7 @@ import click
 
 from spendgate import __version__
 from spendgate.cli import budgets, configuration, keys, reservations, trail
-from spendgate.cli.failure import Commands
+from spendgate.cli.failure import Commands, failing_locally
 from spendgate.cli.session import console_for_people
 
 
@@ -67,7 +67,8 @@ def local(
     # Imported here: what runs a gateway is much, and no other command needs it.
     from spendgate.local.server import run_local  # noqa: PLC0415
 
-    context.exit(run_local(config, port, state_dir, ephemeral=ephemeral, as_json=as_json))
+    with failing_locally():
+        context.exit(run_local(config, port, state_dir, ephemeral=ephemeral, as_json=as_json))
 
 
 @cli.command(

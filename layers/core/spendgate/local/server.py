@@ -24,7 +24,7 @@ from typing import Any, Final
 from spendgate import configuration
 from spendgate.admin import Admin
 from spendgate.asgi import create_app
-from spendgate.errors import LedgerError, LedgerUnavailable, LocalStoreFailed
+from spendgate.errors import ConfigurationInvalid, LedgerError, LedgerUnavailable, LocalStoreFailed, Problem
 from spendgate.local import ministack
 from spendgate.local.admin_api import admin_routes
 from spendgate.local.builtin import configuration_text
@@ -49,9 +49,10 @@ GRACE_SECONDS: Final = 5
 
 
 def run_local(config: Path | None, port: int | None, state_dir: Path | None, *, ephemeral: bool, as_json: bool) -> int:
-    """Run until Ctrl-C or SIGTERM; return the exit code."""
-    text = None if config is None else config.read_text(encoding="utf-8")
+    """Run until Ctrl-C or SIGTERM; return the exit code. ConfigurationInvalid, LocalStoreFailed."""
     settings = read(os.environ)
+    # Before anything is started or written: a wrong file leaves nothing behind.
+    text = None if config is None else _text_of(config)
 
     async def until_stopped() -> None:
         stopped = _stop_signal()
@@ -77,21 +78,25 @@ async def running(
 
     LocalStoreFailed, ConfigurationInvalid.
     """
-    log = JsonLog(stream=(state_dir / "gateway.log").open("a", encoding="utf-8"))
     async with contextlib.AsyncExitStack() as stack:
+        log = JsonLog(stream=stack.enter_context((state_dir / "gateway.log").open("a", encoding="utf-8")))
         store = await asyncio.to_thread(ministack.start, state_dir, persist=persist, environ=os.environ)
         stack.push_async_callback(asyncio.to_thread, store.stop)
-        settlements = Settlements(log)
-        wired = wire(replace(settings, endpoint_url=store.url), environ=os.environ, log=log, fallback=settlements)
-        stack.push_async_callback(wired.gateway.aclose, grace_seconds=GRACE_SECONDS)
-        create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
         demo = DemoBook() if text is None else None
         demo_url: str | None = None
         if demo is not None:
+            # It ends after the gateway, whose last calls it still answers.
             demo_url = await stack.enter_async_context(served(create_demo_provider(book=demo)))
+        settlements = Settlements(log)
+        wired = wire(replace(settings, endpoint_url=store.url), environ=os.environ, log=log, fallback=settlements)
+        stack.push_async_callback(asyncio.to_thread, settlements.drain, wired.ledger, utc_now)
+        stack.push_async_callback(wired.gateway.aclose, grace_seconds=GRACE_SECONDS)
+        create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
         admin = Admin(wired.ledger, wired.config, clock=utc_now, randomness=secrets.token_bytes, loopback_http=True)
         file = text if text is not None else configuration_text(str(demo_url))
         applied = await asyncio.to_thread(admin.apply, file, by="spendgate local")
+        if not applied["complete"]:
+            raise LocalStoreFailed(f"the configuration was applied in part only: {applied['failure']}; start again")
         token = secrets.token_urlsafe(24)
         routes = tuple(admin_routes(admin, token, changed=wired.directory.forget))
         app = create_app(wired.gateway, settings=settings, log=log, routes=routes)
@@ -111,6 +116,18 @@ async def running(
         )
         with _written_down(local):
             yield local
+
+
+def _text_of(config: Path) -> str:
+    """Return what a configuration file says; ConfigurationInvalid where it is wrong, before the store is asked."""
+    try:
+        text = config.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationInvalid([Problem("", f"{config} is not UTF-8 text")]) from error
+    except OSError as error:
+        raise ConfigurationInvalid([Problem("", f"{config} cannot be read: {error.strerror}")]) from error
+    configuration.parse(text, loopback_http=True)
+    return text
 
 
 def secrets_of(applied: Mapping[str, Any], file: str) -> dict[str, str]:

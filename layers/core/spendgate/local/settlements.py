@@ -20,6 +20,7 @@ class Settlements:
         self._log = log
         self._lock = threading.Lock()
         self._kept: dict[str, tuple[Reservation, Resolution]] = {}
+        self._missed: set[str] = set()
 
     def defer(self, reservation: Reservation, resolution: Resolution) -> None:
         """Keep a resolution for later."""
@@ -39,10 +40,14 @@ class Settlements:
             except LedgerUnavailable:
                 break
             except ReservationMissing:
-                # A reservation that was never written: there is nothing to release.
+                # Never written, so there is nothing to release. A store that was away may yet write it: asked twice.
+                if reservation.id not in self._missed:
+                    self._missed.add(reservation.id)
+                    continue
                 self._log.info("a deferred release found no reservation", reservation=reservation.id)
             except LedgerError as error:
                 self._log.info("a deferred settlement is refused", reservation=reservation.id, error=str(error))
+            self._missed.discard(reservation.id)
             with self._lock:
                 self._kept.pop(reservation.id, None)
         with self._lock:
