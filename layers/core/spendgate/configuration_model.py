@@ -195,7 +195,7 @@ class KeyEntry(Entry):
         if not (info.context or {}).get("loopback_http"):
             raise ValueError("is for local runs only: leave it out, and the key is made and shown once")
         if not is_well_formed(value):
-            raise ValueError("must be sg- and 16 to 128 letters, digits, '_' or '-'")
+            raise ValueError("must be sg- and 4 to 128 letters, digits, '.', '_' or '-'")
         return value
 
 

@@ -10,8 +10,8 @@ from typing import Final
 KEY_PREFIX: Final = "sg-"
 KEY_BYTES: Final = 24
 
-# A key that a person fixed for local runs may be shorter text; what we make has 32 characters after the prefix.
-_KEY = re.compile(r"sg-[A-Za-z0-9_-]{16,128}", re.ASCII)
+# A key that a person fixed for a local run may be as short as this; what we make has 32 characters after the prefix.
+_KEY = re.compile(r"sg-[A-Za-z0-9._-]{4,128}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
