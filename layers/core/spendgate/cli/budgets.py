@@ -72,5 +72,5 @@ def _stopped(budget: dict[str, Any]) -> Text:
         return Text(f"{clean(budget['path'])} was stopped, and somebody has resumed it since.")
     return Text(
         f"{clean(budget['path'])} is stopped, by {clean(stop['by'])} at {when(stop['at'])}: {clean(stop['reason'])}\n"
-        f"To let calls through again: spendgate resume {clean(budget['path'])} --reason TEXT"
+        f"To let calls through again:\n  spendgate resume {clean(budget['path'])} --reason TEXT"
     )

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from spendgate.cli import exit_codes
 from spendgate.cli.client import Gateway
-from spendgate.cli.failure import RefusedByGateway
+from spendgate.cli.failure import Interrupted, RefusedByGateway
 from spendgate.cli.render import clean, plain_table
-from spendgate.cli.session import Session, console_for_people, talks_to_gateway
+from spendgate.cli.session import Session, show, talks_to_gateway
 
 FILE_BYTES_MAX: Final = 512 * 1024
 MARKS: Final = {"create": "+", "update": "~", "revoke": "-", "delete": "-", "kept": "!", "keep": "="}
@@ -70,8 +70,8 @@ def apply(session: Session, file: IO[bytes], *, yes: bool) -> int:
     text, gateway = _text(file), session.gateway
     planned = _plan(gateway, text)
     if not session.as_json:
-        console_for_people().print(_shown(planned))
-    if planned["writes"] and not yes and not click.confirm("\nApply this?", default=False, err=True):
+        show(_shown(planned))
+    if planned["writes"] and not yes and not _confirmed():
         click.echo("Nothing was changed.", err=True)
         return exit_codes.NO
     if not planned["writes"] and not session.as_json:
@@ -82,6 +82,13 @@ def apply(session: Session, file: IO[bytes], *, yes: bool) -> int:
         message = f"applying ended early: {applied['failure']}; run it again to finish"
         raise RefusedByGateway(message, code="apply_incomplete")
     return exit_codes.OK
+
+
+def _confirmed() -> bool:
+    try:
+        return click.confirm("\nApply this?", default=False, err=True)
+    except click.Abort as error:
+        raise Interrupted("nothing was changed: there was no answer (--yes applies without asking)") from error
 
 
 def _text(file: IO[bytes]) -> str:
@@ -134,7 +141,8 @@ def _details(change: Mapping[str, Any]) -> Iterator[str]:
         case "delete":
             yield "deleted"
         case _:
-            yield "kept"
+            yield f"kept: {clean(change['note'])}"
+            return
     if change["note"]:
         yield f"({clean(change['note'])})"
 
@@ -155,7 +163,7 @@ def _flat(view: Mapping[str, Any] | None, prefix: str = "") -> dict[str, str]:
         elif isinstance(value, list):
             flat[dotted] = ", ".join(_item(one) for one in value)
         else:
-            flat[dotted] = clean(value)
+            flat[dotted] = clean(value).removesuffix("T00:00:00Z")
     return flat
 
 

@@ -51,10 +51,10 @@ def create(session: Session, name: str, budget: str, models: tuple[str, ...], ex
 def list_keys(session: Session) -> int:
     """List all keys, the revoked ones too; never a secret."""
     found = session.gateway.get("/keys")
-    table = plain_table("key", "budget", "models", "expires", "state")
+    table = plain_table("key", "budget", "models", "expires", "state", whole=("expires", "state"))
     for key in found["keys"]:
         models = ", ".join(clean(model) for model in key["models"]) or "every route"
-        state = f"revoked {day(key['revoked_at'])}" if key["revoked_at"] else key["state"]
+        state = f"revoked {day(key['revoked_at']).split()[0]}" if key["revoked_at"] else key["state"]
         table.add_row(clean(key["name"]), clean(key["budget"]), models, day(key["expires_at"]) or "never", state)
     session.answer(found, table if found["keys"] else Group(Text("No keys yet.")))
     return exit_codes.OK

@@ -6,6 +6,7 @@ from decimal import Decimal
 from itertools import pairwise
 from typing import Any, Final
 
+from rich.console import JustifyMethod
 from rich.table import Table
 from rich.text import Text
 
@@ -32,36 +33,26 @@ def amount(measure: str, text: str) -> str:
 
 def bar(parts: Sequence[tuple[str, str]], maximum: str, *, width: int = BAR_WIDTH) -> Text:
     """Return a bar of (mark, amount) parts of a maximum. What is not nothing gets a cell, and what is full is full."""
-    whole = Decimal(maximum)
     amounts = [(mark, Decimal(text)) for mark, text in parts]
     used = sum((value for _, value in amounts), Decimal(0))
-    scale = max(whole, used)
+    amounts.append((FREE, max(Decimal(maximum) - used, Decimal(0))))
+    scale = sum(value for _, value in amounts)
     if not scale:
         # A limit of nothing: there is no room.
         return Text("-" * width, style="dim")
-    cells = [(mark, _cells(value, scale, width)) for mark, value in amounts]
-    free = FREE, (1 if used < whole else 0)
-    # Rounding up small parts may take a cell too many: the largest part gives it back.
-    while sum(count for _, count in cells) + free[1] > width:
-        largest = max(range(len(cells)), key=lambda index: cells[index][1])
-        cells[largest] = (cells[largest][0], cells[largest][1] - 1)
-    taken = sum(count for _, count in cells)
+    cells = [max(int(value * width / scale), 1) if value else 0 for _, value in amounts]
+    # What rounding left over, or took too much, the largest part bears.
+    cells[cells.index(max(cells))] += width - sum(cells)
     text = Text()
-    for mark, count in [*cells, (FREE, width - taken if free[1] else 0)]:
+    for (mark, _), count in zip(amounts, cells, strict=True):
         text.append(mark * count, style=STYLES[mark])
-    if not free[1] and taken < width:
-        text.append(cells[0][0] * (width - taken), style=STYLES[cells[0][0]])
     return text
 
 
-def legend() -> Text:
+def legend(*, width: int) -> list[Text]:
     """Return what the marks of a bar mean."""
-    text = Text()
-    for mark, meaning in LEGEND.items():
-        text.append("   " if text else "")
-        text.append(mark, style=STYLES[mark])
-        text.append(f" {meaning}")
-    return text
+    parts = [Text.assemble((mark, STYLES[mark]), f" {meaning}") for mark, meaning in LEGEND.items()]
+    return flow(parts[0], parts[1:], width=width, hang=Text())
 
 
 def flow(first: Text, parts: Iterable[str | Text], *, width: int, hang: Text) -> list[Text]:
@@ -71,16 +62,18 @@ def flow(first: Text, parts: Iterable[str | Text], *, width: int, hang: Text) ->
         piece = part if isinstance(part, Text) else Text(part)
         if lines[-1].cell_len + 2 + piece.cell_len > width and lines[-1].cell_len > hang.cell_len:
             lines.append(hang.copy())
-        lines[-1].append("  ")
+        if lines[-1]:
+            lines[-1].append("  ")
         lines[-1].append_text(piece)
     return lines
 
 
-def plain_table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """Return a table without a frame, which is narrow and can be copied."""
+def plain_table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -> Table:
+    """Return a table without a frame, which is narrow and can be copied; the columns in ``whole`` are never folded."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in columns:
-        table.add_column(name, justify="right" if name in right else "left", overflow="fold")
+        justify: JustifyMethod = "right" if name in right else "left"
+        table.add_column(name, justify=justify, overflow="fold", no_wrap=name in whole)
     return table
 
 
@@ -130,9 +123,3 @@ _UNITS: Final = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 
 def _parse(text: str) -> datetime:
     return datetime.fromisoformat(text)
-
-
-def _cells(value: Decimal, scale: Decimal, width: int) -> int:
-    if not value:
-        return 0
-    return max(int(value * width / scale), 1)

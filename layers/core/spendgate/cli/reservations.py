@@ -38,7 +38,7 @@ def list_reservations(session: Session, budget: str | None, state: str | None, l
     """List reservations, the newest first."""
     found = session.gateway.get("/reservations", budget=budget, state=state, limit=limit)
     now = datetime.now(UTC).isoformat()
-    table = plain_table("reservation", "age", "state", "budget", "money")
+    table = plain_table("reservation", "age", "state", "budget", "money", whole=("reservation", "age", "state"))
     for one in found["reservations"]:
         age = since(one["created_at"], now).split()[0]
         table.add_row(one["id"], age, one["state"], clean(one["budget"]), _money(one))
@@ -128,26 +128,23 @@ def charge(session: Session, reservation_id: str, evidence: str) -> int:
 def _reconcile(session: Session, reservation_id: str, action: str, evidence: str, *, cost: str | None = None) -> int:
     body = {"action": action, "evidence": evidence, **({} if cost is None else {"cost": cost})}
     done = session.gateway.post(f"/reservations/{segment(reservation_id)}/reconcile", body)
-    session.answer(done, Text("\n").join(_told(done)))
+    session.answer(done, *_told(done))
     return exit_codes.OK
 
 
 def _told(done: Mapping[str, Any]) -> Iterator[Text]:
     one = done["reservation"]
-    yield Text(f"{one['id']} is {one['state']}: {_money(one)}, on {clean(one['budget'])}.")
+    held = one["reserved"]["usd"]
+    yield Text(f"{one['id']} is {one['state']}: {_money(one)} of ${held} that were held, on {clean(one['budget'])}.")
     if done["exceeds_reserved"]:
-        yield Text(f"That is more than the ${one['reserved']['usd']} that were reserved: it is booked as it is.")
         yield Text(
-            f"The budget is stopped until somebody resumes it: spendgate resume {clean(one['budget'])} --reason TEXT"
+            "That is more than was held: it is booked as it is, and the budget is stopped. To let calls through:"
         )
+        yield Text(f"  spendgate resume {clean(one['budget'])} --reason TEXT", no_wrap=True, overflow="ignore")
 
 
 def _money(one: Mapping[str, Any]) -> str:
-    reserved = one["reserved"]["usd"]
-    if one["actual"] is None:
-        return f"${reserved} held"
-    actual = one["actual"]["usd"]
-    return f"${actual} of ${reserved} held" if actual != reserved else f"${actual}"
+    return f"${one['reserved']['usd']} held" if one["actual"] is None else f"${one['actual']['usd']}"
 
 
 def _rows(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -177,5 +174,5 @@ def _rows(one: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _amounts(amounts: Mapping[str, str]) -> str:
-    counts = [f"{text} {name.replace('_', ' ')}" for name, text in amounts.items() if name != "usd" and text != "0"]
+    counts = [f"{name.replace('_', ' ')} {text}" for name, text in amounts.items() if name != "usd" and text != "0"]
     return ", ".join([f"${amounts['usd']}", *counts])

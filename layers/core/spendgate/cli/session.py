@@ -35,9 +35,17 @@ class Session:
         if self.as_json:
             click.echo(json.dumps(document, indent=2, ensure_ascii=False))
             return
-        console = console_for_people()
-        for part in shown:
+        show(*shown)
+
+
+def show(*parts: RenderableType) -> None:
+    """Print for people."""
+    console = console_for_people()
+    with console.capture() as capture:
+        for part in parts:
             console.print(part)
+    # Tables pad every line to their width; whoever pastes the output does not want that.
+    click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def console_for_people() -> Console:

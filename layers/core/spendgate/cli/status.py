@@ -6,7 +6,6 @@ from typing import Any, Final
 from rich.text import Text
 
 from spendgate.cli.render import (
-    BAR_WIDTH,
     RESERVED,
     SETTLED,
     UNKNOWN,
@@ -22,6 +21,8 @@ from spendgate.core.money import usd, usd_text
 
 # Runs come by the hundreds; what is not shown is counted.
 RUNS_SHOWN_MAX: Final = 5
+# Where a tree is so deep that little is left, later lines begin further to the left: an amount is never broken.
+_PIECE_WIDTH: Final = 34
 _SHORT: Final = {"tool_calls": "tools"}
 
 Budget = Mapping[str, Any]
@@ -39,7 +40,7 @@ def status(document: Mapping[str, Any], *, width: int, all_runs: bool = False) -
         lines += _branch(root, root["path"], "", budgets, document["at"], width=width, all_runs=all_runs)
         lines.append(Text())
     if any("free" in window for budget in budgets for window in budget["windows"]):
-        lines.append(legend())
+        lines += legend(width=width)
     else:
         lines.pop()
     return Text("\n").join(lines)
@@ -86,25 +87,17 @@ def _head(budget: Budget, title: str, now: str) -> Text:
 def _details(budget: Budget, now: str, *, width: int) -> Iterator[Text]:
     if budget["stop"] is not None:
         yield from _stop(budget["stop"], width=width)
+    label_width = max((len(_label(window)) for window in budget["windows"]), default=0)
     for window in budget["windows"]:
-        yield from _window(window, now, width=width)
-    counted = {f"{window['measure']}.{window['window']}" for window in budget["windows"]}
-    spent = [
-        f"{amount('usd', text)} {label}"
-        for label, name, text in (
-            ("today", "day", budget["committed"]["day"]),
-            ("this month", "month", budget["committed"]["month"]),
-            ("in all", "life", budget["committed"]["life"]),
-        )
-        if text != "0" and f"usd.{name}" not in counted
-    ]
-    if spent and not any(name.startswith("usd.") and name != "usd.request" for name in counted):
-        yield from flow(Text("no USD limit of its own:"), spent, width=width, hang=Text("  "))
-        held = [(name, budget[name]) for name in ("reserved", "unknown") if budget[name] != "0"]
-        if held:
-            yield from flow(
-                Text("held:"), [f"{amount('usd', text)} {name}" for name, text in held], width=width, hang=Text("  ")
-            )
+        yield from _window(window, now, label_width=label_width, width=width)
+    if any(window["measure"] == "usd" and window["window"] != "request" for window in budget["windows"]):
+        return
+    spent = [f"{amount('usd', budget['committed'][period])} this {period}" for period in ("day", "month")]
+    if budget["reserved"] != "0":
+        spent.append(f"{amount('usd', budget['reserved'])} of it reserved")
+    if budget["unknown"] != "0":
+        spent.append(f"{amount('usd', budget['unknown'])} of that unknown")
+    yield from flow(Text("no USD limit here"), spent, width=width, hang=Text(" "))
 
 
 def _stop(stop: Mapping[str, Any], *, width: int) -> Iterator[Text]:
@@ -120,32 +113,32 @@ def _stop(stop: Mapping[str, Any], *, width: int) -> Iterator[Text]:
     yield from lines
 
 
-def _window(window: Mapping[str, Any], now: str, *, width: int) -> Iterator[Text]:
-    measure = window["measure"]
-    label = f"{_SHORT.get(measure, measure)}/{window['window']}"
-    first = Text(f"{label:<15} ")
+def _window(window: Mapping[str, Any], now: str, *, label_width: int, width: int) -> Iterator[Text]:
+    measure, money = window["measure"], window["measure"] == "usd"
+    first = Text(f"{_label(window):<{label_width}}  ")
     if "free" not in window:
         yield first + Text(f"at most {amount(measure, window['maximum'])}")
         return
     in_flight = _minus(window["reserved"], window["unknown"])
     parts = [(SETTLED, window["settled"]), (RESERVED, in_flight), (UNKNOWN, window["unknown"])]
-    first.append_text(bar(parts, window["maximum"]))
-    said = [
-        f"{amount('usd', window['committed'])} of {amount('usd', window['maximum'])}"
-        if measure == "usd"
-        else f"{window['committed']} of {window['maximum']}"
+    unit = "$" if money else ""
+    said = [f"{unit}{window['committed']} of {unit}{window['maximum']}", f"{unit}{window['free']} free"]
+    held = [
+        f"{amount(measure, text)} {name}"
+        for name, text in (("settled", window["settled"]), ("in flight", in_flight), ("unknown", window["unknown"]))
+        if text != "0" and window["reserved"] != "0"
     ]
-    if window["reserved"] != "0":
-        said.append(f"{amount(measure, window['settled'])} settled")
-        if in_flight != "0":
-            said.append(f"{amount(measure, in_flight)} in flight")
-    if window["unknown"] != "0":
-        said.append(f"{amount(measure, window['unknown'])} unknown")
-    said.append(f"{amount('usd', window['free']) if measure == 'usd' else window['free']} free")
     if window["resets_at"] is not None and window["committed"] != "0":
-        moves = "rolls on in" if window["window"] == "hour" else "resets in"
-        said.append(f"{moves} {until(window['resets_at'], now)}")
-    yield from flow(first, said, width=width, hang=Text(" " * min(16 + BAR_WIDTH, max(width - 30, 2))))
+        moves = "next room in" if window["window"] == "hour" else "resets in"
+        (held or said).append(f"{moves} {until(window['resets_at'], now)}")
+    hang = Text(" " * max(min(first.cell_len - 2, width - _PIECE_WIDTH), 1))
+    yield from flow(first + bar(parts, window["maximum"]), said, width=width, hang=hang)
+    if held:
+        yield from flow(hang, held, width=width, hang=hang)
+
+
+def _label(window: Mapping[str, Any]) -> str:
+    return f"{_SHORT.get(window['measure'], window['measure'])}/{window['window']}"
 
 
 def _minus(one: str, other: str) -> str:

@@ -36,9 +36,11 @@ def audit(session: Session) -> int:
 def events(session: Session, limit: int) -> int:
     """List what operators changed, the newest first: when, who, what, and why."""
     found = session.gateway.get("/events", limit=limit)
-    table = plain_table("when", "by", "what", "why")
+    table = plain_table("when", "by", "what", "why", whole=("when",))
     for event in found["events"]:
-        what = f"{event['kind'].replace('_', ' ')}: {clean(event['subject'])}"
+        # The kind says already that it is a key, a route or a provider.
+        subject = event["subject"].removeprefix(f"{event['kind'].partition('_')[0]}:")
+        what = f"{event['kind'].replace('_', ' ')} {clean(subject)}"
         table.add_row(when(event["at"]), clean(event["by"]), what, clean(event["reason"] or ""))
     session.answer(found, table if found["events"] else Text("Nothing was changed yet."))
     return exit_codes.OK

@@ -92,7 +92,7 @@ def admin_routes(admin: Admin, token: str, *, changed: Callable[[], None] = lamb
         ("GET", "/budgets", api.budgets),
         ("GET", "/keys", api.keys),
         ("POST", "/keys", api.create_key),
-        ("POST", "/keys/{name}/revoke", api.revoke_key),
+        ("POST", "/keys/{name:path}/revoke", api.revoke_key),
         ("POST", "/stop", api.stop),
         ("POST", "/resume", api.resume),
         ("GET", "/reservations", api.reservations),
