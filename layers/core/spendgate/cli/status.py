@@ -22,7 +22,7 @@ from spendgate.core.money import usd, usd_text
 # Runs come by the hundreds; what is not shown is counted.
 RUNS_SHOWN_MAX: Final = 5
 # Where a tree is so deep that little is left, later lines begin further to the left: an amount is never broken.
-_PIECE_WIDTH: Final = 34
+_PIECE_WIDTH: Final = 44
 _SHORT: Final = {"tool_calls": "tools"}
 
 Budget = Mapping[str, Any]
