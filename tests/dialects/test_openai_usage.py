@@ -213,6 +213,13 @@ def test_a_stream_that_ends_after_its_usage_chunk_is_finished_without_done() -> 
     assert run(DIALECT, STREAM, [events(chunk(), usage_chunk(plain(10, 5)))])[2].finished
 
 
+def test_a_stream_is_not_finished_by_its_usage_chunk_before_it_is_over() -> None:
+    meter = DIALECT.meter(STREAM)
+    meter.feed(events(chunk(), usage_chunk(plain(10, 5))))
+
+    assert (meter.report().finished, meter.report().usage) == (False, None)
+
+
 def test_a_stream_that_ends_on_usage_beside_choices_may_have_been_cut() -> None:
     report = run(DIALECT, STREAM, [events(chunk(usage=plain(10, 5)))])[2]
 
