@@ -12,7 +12,7 @@ from spendgate.core.price import FACTOR_ONE, PriceRow, RateCard, Rates, Tier
 from spendgate.core.request import RequestFacts
 from spendgate.core.route import Candidate, Framing, Provider
 from spendgate.core.usage import Usage, UsageReport
-from spendgate.core.window import BUCKET, HOUR, MEASURES, WINDOWS, bucket, counter
+from spendgate.core.window import BUCKET, MEASURES, WINDOWS, bucket, counter
 
 START: Final = datetime(2026, 11, 29, 23, 0, tzinfo=UTC)
 SERVICE_TIERS: Final = ("priority", "flex", "batch")
@@ -56,60 +56,84 @@ def price_rows(draw: st.DrawFn, *, valid_from: datetime) -> PriceRow:
     )
 
 
-@st.composite
-def offers(draw: st.DrawFn) -> Offer:
-    """Draw a candidate with one to three rows, the first in force long before the call."""
-    later = draw(st.lists(st.integers(1, 120), max_size=2, unique=True))
-    starts = [START - timedelta(days=1), *(START + timedelta(minutes=minutes) for minutes in later)]
-    framing = st.builds(
-        Framing, request=_counts, tooling=_counts, tool=_counts, part=_counts, output_overshoot=st.integers(0, 50)
-    )
-    provider = Provider(
-        name="p",
-        dialect="openai",
-        base_url="https://example.com",
-        framing=draw(framing),
-        service_tier=draw(st.none() | st.sampled_from(("default", *SERVICE_TIERS))),
-        geo=draw(st.none() | st.sampled_from(PLACES)),
-        speed=draw(st.none() | st.sampled_from(SPEEDS)),
-    )
-    rows = tuple(draw(price_rows(valid_from=start)) for start in starts)
-    return Offer(candidate=Candidate(provider="p", model="m"), provider=provider, rows=rows)
-
-
-request_facts = st.builds(
-    RequestFacts,
-    dialect=st.just("openai"),
-    model=st.just("r"),
-    text_bytes=_counts,
-    json_bytes=_counts,
-    parts=st.integers(0, 20),
-    tools=st.integers(0, 5),
-    structured=st.booleans(),
-    output_cap=st.none() | st.integers(0, 500),
-    choices=st.integers(1, 4),
-    cache_write=st.sampled_from(("none", "short", "long")),
-    service_tier=st.none() | st.sampled_from(("default", *SERVICE_TIERS)),
-    geo=st.none() | st.sampled_from(PLACES),
-    speed=st.none() | st.sampled_from(SPEEDS),
+_framings = st.builds(
+    Framing, request=_counts, tooling=_counts, tool=_counts, part=_counts, output_overshoot=st.integers(0, 50)
 )
+
+
+@st.composite
+def _rows(draw: st.DrawFn) -> tuple[PriceRow, ...]:
+    """Draw one or two rows, the first in force long before the call, the second from some time in it."""
+    later = draw(st.none() | st.integers(1, 120))
+    starts = [START - timedelta(days=1), *([] if later is None else [START + timedelta(minutes=later)])]
+    return tuple(draw(price_rows(valid_from=start)) for start in starts)
+
+
+@st.composite
+def calls(draw: st.DrawFn) -> tuple[RequestFacts, tuple[Offer, ...]]:
+    """Draw a request and one or two candidates; what it asks for, or an account declares, has a price at each."""
+    candidates = draw(st.lists(_rows(), min_size=1, max_size=2))
+    rows = [row for one in candidates for row in one]
+    tiers = st.none() | st.sampled_from(
+        ["default", *(name for name in SERVICE_TIERS if all(row.card_of(name) for row in rows))]
+    )
+    places = st.none() | st.sampled_from(
+        ["global", *(name for name in ("us", "eu") if all(row.factor_of("geo", name) for row in rows))]
+    )
+    speeds = st.none() | st.sampled_from(
+        ["standard", *(["fast"] if all(row.factor_of("speed", "fast") for row in rows) else [])]
+    )
+    offers = tuple(
+        Offer(
+            candidate=Candidate(provider=f"p{index}", model="m"),
+            provider=Provider(
+                name=f"p{index}",
+                dialect="openai",
+                base_url="https://example.com",
+                framing=draw(_framings),
+                service_tier=draw(tiers),
+                geo=draw(places),
+                speed=draw(speeds),
+            ),
+            rows=one,
+        )
+        for index, one in enumerate(candidates)
+    )
+    facts = draw(
+        st.builds(
+            RequestFacts,
+            dialect=st.just("openai"),
+            model=st.just("r"),
+            text_bytes=_counts,
+            json_bytes=_counts,
+            parts=st.integers(0, 20),
+            tools=st.integers(0, 5),
+            structured=st.booleans(),
+            output_cap=st.none() | st.integers(0, 500),
+            choices=st.integers(1, 4),
+            cache_write=st.sampled_from(("none", "short", "long")),
+            service_tier=tiers,
+            geo=places,
+            speed=speeds,
+        )
+    )
+    return facts, offers
 
 
 @st.composite
 def usages_within(draw: st.DrawFn, facts: RequestFacts, bound: Bound) -> Usage:
     """Draw what an answer may have used: any split of at most the bounded tokens that the request makes possible."""
-    read = draw(st.integers(0, bound.input_tokens_max))
-    short = long = 0
-    if facts.cache_write != "none":
-        short = draw(st.integers(0, bound.input_tokens_max - read))
-    if facts.cache_write == "long":
-        long = draw(st.integers(0, bound.input_tokens_max - read - short))
-    rest = bound.input_tokens_max - read - short - long
+    # Parts of the input per thousand, so that the limit itself is met often.
+    read, short, long, spared = draw(st.tuples(*[st.integers(0, 250) | st.just(0)] * 4))
+    whole = bound.input_tokens_max
+    cache_read = whole * read // 1000
+    cache_write = whole * short // 1000 if facts.cache_write != "none" else 0
+    cache_write_long = whole * long // 1000 if facts.cache_write == "long" else 0
     return Usage(
-        input_uncached=draw(st.just(rest) | st.integers(0, rest)),
-        cache_read=read,
-        cache_write=short,
-        cache_write_long=long,
+        input_uncached=whole - cache_read - cache_write - cache_write_long - whole * spared // 1000,
+        cache_read=cache_read,
+        cache_write=cache_write,
+        cache_write_long=cache_write_long,
         output=draw(st.just(bound.output_tokens_max) | st.integers(0, bound.output_tokens_max)),
     )
 
@@ -167,6 +191,3 @@ def states(draw: st.DrawFn, now: datetime) -> BudgetState:
     reserved = draw(st.integers(0, 120))
     unknown = draw(st.integers(0, reserved))
     return replace(BudgetState(policy=policy), reserved=reserved, unknown=unknown, counters=counters)
-
-
-assert 12 * BUCKET == HOUR, "the ages above reach beyond the hour only if it has twelve buckets"

@@ -206,7 +206,8 @@ def _factor_assumed(kind: str, value: str | None, row: PriceRow) -> int:
         return row.factor_max(kind)
     factor = row.factor_of(kind, value)
     if factor is not None:
-        return factor
+        # What is asked for may be served, and billed, as the plain value: a discount is not reserved by.
+        return max(factor, FACTOR_ONE)
     if value in _PLAIN[kind]:
         return FACTOR_ONE
     raise CostBoundUnknown(
