@@ -1,11 +1,14 @@
 """What holds for every test, and the emulated store that the sequential and the concurrent tests share."""
 
+from __future__ import annotations
+
 import os
 import random
 import secrets
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
@@ -16,6 +19,9 @@ from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
 
 # A shared machine pauses at will; how long an example took says nothing about the code.
 settings.register_profile("spendgate", deadline=None)
@@ -42,14 +48,20 @@ def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     store.stop()
 
 
-@pytest.fixture
-def ledger(store_url: str) -> Iterator[Ledger]:
-    """A ledger on tables of the test's own."""
+@pytest.fixture(scope="session")
+def store_client(store_url: str) -> Iterator[DynamoDBClient]:
+    """A client of the session's store; making one costs more than most tests."""
     client = dynamodb(region="us-east-1", endpoint_url=store_url, validate=True)
-    name = f"ledger-{secrets.token_hex(6)}"
-    create_tables(client, ledger=name, config=f"{name}-config")
-    yield Ledger(name, client, a_timing())
+    yield client
     client.close()
+
+
+@pytest.fixture
+def ledger(store_client: DynamoDBClient) -> Ledger:
+    """A ledger on tables of the test's own."""
+    name = f"ledger-{secrets.token_hex(6)}"
+    create_tables(store_client, ledger=name, config=f"{name}-config")
+    return Ledger(name, store_client, a_timing())
 
 
 @pytest.fixture

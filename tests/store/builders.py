@@ -125,12 +125,13 @@ def rows(ledger: Ledger) -> dict[str, dict[str, Any]]:
     return {f"{item['pk']}|{item['sk']}": item for item in items}
 
 
-def tamper(ledger: Ledger, key: Mapping[str, str], attribute: str, value: object) -> None:
+def tamper(ledger: Ledger, key: Mapping[str, str], attributes: Mapping[str, object]) -> None:
     """Write past the ledger."""
+    names = {f"#{number}": name for number, name in enumerate(attributes)}
     ledger.client.update_item(
         TableName=ledger.table,
         Key=encode_item(key),
-        UpdateExpression="SET #a = :v",
-        ExpressionAttributeNames={"#a": attribute},
-        ExpressionAttributeValues={":v": encode(value)},
+        UpdateExpression="SET " + ", ".join(f"{name} = :{name[1:]}" for name in names),
+        ExpressionAttributeNames=names,
+        ExpressionAttributeValues={f":{name[1:]}": encode(attributes[names[name]]) for name in names},
     )

@@ -1,7 +1,10 @@
 """A second emulator beside MiniStack: each refuses what AWS refuses and the other lets pass."""
 
+from __future__ import annotations
+
 import secrets
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import boto3
 import pytest
@@ -11,14 +14,28 @@ from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from tests.conftest import a_timing
 
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb.client import DynamoDBClient
 
-@pytest.fixture
-def moto_ledger(monkeypatch: pytest.MonkeyPatch) -> Iterator[Ledger]:
-    """A ledger on moto's tables, which live in this process and for this test alone."""
-    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+
+@pytest.fixture(scope="session")
+def moto_client() -> Iterator[DynamoDBClient]:
+    """A client of moto's tables, which live in this process."""
     with mock_aws():
-        client = boto3.session.Session().client("dynamodb", region_name="us-east-1")
-        name = f"ledger-{secrets.token_hex(6)}"
-        create_tables(client, ledger=name, config=f"{name}-config")
-        yield Ledger(name, client, a_timing())
+        client = boto3.session.Session().client(
+            "dynamodb",
+            region_name="us-east-1",
+            aws_access_key_id="testing",
+            aws_secret_access_key="testing",
+        )
+        yield client
+        client.close()
+
+
+@pytest.fixture(params=["ministack", "moto"])
+def either(request: pytest.FixtureRequest) -> Ledger:
+    """A ledger on tables of the test's own, on each of the emulators in turn; for what happens in sequence only."""
+    client: DynamoDBClient = request.getfixturevalue("store_client" if request.param == "ministack" else "moto_client")
+    name = f"ledger-{secrets.token_hex(6)}"
+    create_tables(client, ledger=name, config=f"{name}-config")
+    return Ledger(name, client, a_timing())
