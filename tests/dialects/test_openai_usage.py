@@ -295,6 +295,15 @@ def test_what_follows_the_end_is_held_up_to_a_limit() -> None:
     assert 1024 * 1024 - len(noise) < len(held) <= 1024 * 1024
 
 
+def test_the_first_id_and_the_last_model_named_are_kept_and_empty_ones_are_not() -> None:
+    stray = {"id": "", "model": "", "choices": [], "usage": plain(1, 1)}
+    stream = events(chunk(id=""), chunk(id="c1", model="a"), chunk(id="c2", model="b"), stray, done=True)
+
+    report = run(DIALECT, STREAM, [stream])[2]
+
+    assert (report.response_id, report.model) == ("c1", "b")
+
+
 def test_an_identifier_that_cannot_be_stored_is_not_kept() -> None:
     report = answer(plain(1, 1), id=5, model="m" * 300, service_tier="")
 
