@@ -39,7 +39,7 @@ def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[
     """Return the application. ``routes`` are further ones that a local run serves beside the gateway's."""
     http = _Http(gateway, settings, log)
     openai, anthropic = DIALECTS["openai"], DIALECTS["anthropic"]
-    return Starlette(
+    app = Starlette(
         routes=[
             Route("/v1/chat/completions", http.endpoint(openai, http.call(openai)), methods=["POST"]),
             Route("/v1/messages", http.endpoint(anthropic, http.call(anthropic)), methods=["POST"]),
@@ -52,6 +52,9 @@ def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[
         ],
         exception_handlers={404: http.not_found, 405: http.not_found},
     )
+    # A path with a slash too many is another path: a redirect of a POST would send the prompt twice.
+    app.router.redirect_slashes = False
+    return app
 
 
 class _Http:
