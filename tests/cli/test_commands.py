@@ -5,6 +5,10 @@ import json
 import pytest
 
 from spendgate.admin import Admin
+from spendgate.core.event import Event
+from spendgate.core.key import Key
+from spendgate.errors import LedgerUnavailable
+from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from tests.cli.conftest import CommandLine
 from tests.operators import FILE, LEAF, Clock, admit, lose, settle
@@ -253,3 +257,49 @@ def test_a_plan_that_is_overtaken_is_refused(run: CommandLine, admin: Admin, mon
 
     assert result.exit_code == 4
     assert "plan again" in result.stderr
+
+
+def test_a_plan_shows_what_is_added_changed_and_taken_away(applied: CommandLine) -> None:
+    edit(applied, "agent-model: [{", "other-model: [{provider: openai, model: other-model}, {")
+    edit(applied, "triage-prod: {budget: acme/search/triage, models: [agent-model]", "second: {budget: acme")
+    edit(applied, 'request: "0.50", hour: 5, ', "")
+    edit(applied, 'input: "2.50"', 'input: "1"')
+
+    result = applied("plan", "-f", "spendgate.yaml")
+
+    lines = [" ".join(line.split()) for line in result.stdout.splitlines()]
+    for line in (
+        "- key triage-prod revoked",
+        "- route agent-model deleted",
+        "~ budget acme/search/triage - usd.request 0.5",
+        "- usd.hour 5",
+        "+ key second budget acme",
+        "= provider openai as it is",
+        "Plan: 2 to add, 1 to change, 1 to revoke, 1 to delete",
+    ):
+        assert line in lines, result.stdout
+    assert "openai/other-model, openai/house-model" in result.stdout
+    assert "! price" in " ".join(result.stdout.split())
+    assert "warning: route other-model: openai/other-model has no price row" in result.stdout.replace("\n", " ")
+
+
+def test_an_apply_that_breaks_off_shows_the_keys_it_made_and_says_to_run_it_again(
+    run: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edit(run, "keys:\n", "keys:\n  second: {budget: acme}\n")
+    put_key = Config.put_key
+
+    def put_only_the_first(self: Config, key: Key, event: Event) -> None:
+        if key.name != "second":
+            raise LedgerUnavailable("the store cannot be reached")
+        put_key(self, key, event)
+
+    monkeypatch.setattr(Config, "put_key", put_only_the_first)
+    broken = run("apply", "-f", "spendgate.yaml", "--yes")
+    monkeypatch.setattr(Config, "put_key", put_key)
+    finished = run.json("apply", "-f", "spendgate.yaml", "--yes")
+
+    assert broken.exit_code == 4
+    assert broken.stdout.count("export SPENDGATE_KEY=sg-") == 1
+    assert "error: applying ended early: the store cannot be reached; run it again to finish" in broken.stderr
+    assert list(finished["keys"]) == ["triage-prod"]
