@@ -278,7 +278,7 @@ def test_a_plan_shows_what_is_added_changed_and_taken_away(applied: CommandLine)
         "Plan: 2 to add, 1 to change, 1 to revoke, 1 to delete",
     ):
         assert line in lines, result.stdout
-    assert "openai/other-model, openai/house-model" in result.stdout
+    assert "candidates openai/other-model," in result.stdout
     assert "! price" in " ".join(result.stdout.split())
     assert "warning: route other-model: openai/other-model has no price row" in result.stdout.replace("\n", " ")
 

@@ -16,6 +16,7 @@ from spendgate.core.route import Framing, Provider, Route
 from spendgate.core.usage import BUCKETS, Usage
 from spendgate.core.window import (
     MEASURES,
+    WINDOWS,
     bucket_start,
     counter,
     counter_window,
@@ -47,7 +48,7 @@ def budget_view(state: BudgetState, now: datetime) -> dict[str, Any]:
         "reserved": usd_text(state.reserved),
         "unknown": usd_text(state.unknown),
         "committed": {window: usd_text(_committed(state, "usd", window, now)) for window in ("day", "month", "life")},
-        "windows": [window_view(state, limit, now) for limit in policy.limits],
+        "windows": [window_view(state, limit, now) for limit in sorted(policy.limits, key=_place)],
         "policy": policy_view(policy),
     }
 
@@ -102,7 +103,7 @@ def policy_view(policy: BudgetPolicy) -> dict[str, Any]:
 def limits_view(limits: Iterable[Limit]) -> dict[str, dict[str, str]]:
     """Return limits as the file nests them: measure, window, maximum."""
     view: dict[str, dict[str, str]] = {}
-    for limit in sorted(limits, key=lambda limit: MEASURES.index(limit.measure)):
+    for limit in sorted(limits, key=_place):
         view.setdefault(limit.measure, {})[limit.window] = amount_text(limit.measure, limit.maximum)
     return view
 
@@ -239,6 +240,11 @@ def event_view(event: Event) -> dict[str, Any]:
 def counter_text(name: str, amount: int) -> str:
     """Return a counter's value as it stands on the wire; the counters without a measure are money."""
     return amount_text(counter_window(name)[0] if "." in name else "usd", amount)
+
+
+def _place(limit: Limit) -> tuple[int, int]:
+    """Return where a limit stands in a list: money first, short windows first."""
+    return MEASURES.index(limit.measure), WINDOWS.index(limit.window)
 
 
 def _card_view(card: RateCard) -> dict[str, Any]:
