@@ -8,6 +8,7 @@ from typing import Any
 from spendgate.core.budget import Amounts, BudgetPolicy, Limit, Stop, prefixes
 from spendgate.core.counters import hold_of
 from spendgate.core.event import Event
+from spendgate.core.price import PriceRow, RateCard, Rates
 from spendgate.core.reservation import Reservation, Resolution, new_id
 from spendgate.core.window import Measure, Window
 from spendgate.store.audit import AuditReport, audit
@@ -135,3 +136,9 @@ def tamper(ledger: Ledger, key: Mapping[str, str], attributes: Mapping[str, obje
         ExpressionAttributeNames=names,
         ExpressionAttributeValues={f":{name[1:]}": encode(attributes[names[name]]) for name in names},
     )
+
+
+def a_row(model: str = "house", *, valid_from: datetime = NOW, rate: int = 1) -> PriceRow:
+    """A price row of one rate for everything."""
+    rates = Rates(input=rate, cache_read=rate, cache_write=rate, cache_write_long=rate, output=rate)
+    return PriceRow(provider="openai", model=model, valid_from=valid_from, card=RateCard(rates=rates))
