@@ -191,6 +191,9 @@ async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
                 await asyncio.to_thread(trim, wired.ledger, utc_now())
         except (LedgerUnavailable, LedgerError) as error:
             log.info("the sweeper could not do its work", error=str(error))
+        except Exception:
+            # The last line of defence: a sweeper that dies in silence would leave what is overdue as it is.
+            log.exception("the sweeper failed for a reason of ours")
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
