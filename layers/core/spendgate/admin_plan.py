@@ -261,8 +261,8 @@ def _key(spec: KeySpec, snapshot: Snapshot) -> Change:
         note = "revoked, and a revoked secret is never used again: give it another one"
         return Change(kind="key", name=spec.name, action="kept", after=after, note=note)
     if not live:
-        note = "a new secret; the revoked one stays revoked" if revoked else None
-        return Change(kind="key", name=spec.name, action="create", after=after, note=note)
+        again = "a new secret; the revoked one stays revoked" if revoked else None
+        return Change(kind="key", name=spec.name, action="create", after=after, note=again)
     before = key_policy_view(budget=live[0].budget, models=live[0].models, expires_at=live[0].expires_at)
     if fixed is not None and fixed not in {key.hash for key in live}:
         note = "another secret; the one before is revoked"

@@ -1,7 +1,7 @@
 """End a reservation by hand: what an operator may say, and what it comes to. Nothing here does I/O."""
 
 from datetime import datetime
-from typing import Final, Literal, get_args
+from typing import Final, Literal
 
 from spendgate.admin_input import invalid
 from spendgate.admin_view import instant_text
@@ -17,10 +17,10 @@ _ENDS: Final[dict[Action, State]] = {"settle": "settled", "release": "released",
 
 
 def parse_action(text: str) -> Action:
-    for action in get_args(Action):
+    for action in _ENDS:
         if text == action:
             return action
-    raise invalid("action", f"one of {', '.join(get_args(Action))}")
+    raise invalid("action", f"one of {', '.join(_ENDS)}")
 
 
 def parse_cost(action: Action, cost: str | None) -> int | None:

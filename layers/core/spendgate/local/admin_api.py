@@ -12,7 +12,7 @@ from ipaddress import ip_address
 from typing import Any, Final, TypeVar
 
 from anyio import to_thread
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -73,7 +73,7 @@ class LatchBody(Body):
 class ReconcileBody(Body):
     action: str
     evidence: str
-    cost: str | None = Field(default=None, description="USD, a decimal string; with settle only")
+    cost: str | None = None
 
 
 BodyType = TypeVar("BodyType", bound=Body)
