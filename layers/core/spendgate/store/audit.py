@@ -27,8 +27,10 @@ _PROVABLE: Final = RETENTION - timedelta(days=1)
 # Clocks of functions differ a little: a budget may look younger than its first reservation.
 _SKEW: Final = timedelta(minutes=5)
 
-# Indexes follow the table within moments, and calls go on while the table is read: only what lasts is a difference.
+# Indexes follow the table within moments, and calls go on while the table is read: only what lasts is a difference,
+# seen so often while its budget stood still, or so often where it never does.
 TRIES_MAX: Final = 3
+TRIES_IN_MOTION_MAX: Final = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,19 +72,25 @@ class Expected:
 
 def audit(reader: Reader, now: datetime, *, pause: Callable[[], None]) -> AuditReport:
     """Compare every counter with the reservations; ``pause`` is called between tries of a table in motion."""
-    report = _compare(reader, now)
-    for _ in range(TRIES_MAX - 1):
-        if not report.differences:
+    report, moving = _compare(reader, now)
+    still = Counter(_budgets_of(report) - moving)
+    for _ in range(TRIES_IN_MOTION_MAX - 1):
+        if all(still[path] >= TRIES_MAX for path in _budgets_of(report)):
             break
         pause()
-        again = _compare(reader, now)
+        again, moving = _compare(reader, now)
         # While calls go on both sides move; a counter that is wrong stays wrong by the same amount.
         known = {(one.budget, one.counter, one.found - one.expected) for one in report.differences}
         lasting = tuple(
             one for one in again.differences if (one.budget, one.counter, one.found - one.expected) in known
         )
         report = AuditReport(budgets=again.budgets, reservations=again.reservations, differences=lasting)
+        still.update(_budgets_of(report) - moving)
     return report
+
+
+def _budgets_of(report: AuditReport) -> set[str]:
+    return {one.budget for one in report.differences}
 
 
 def expected_counters(reservations: Iterable[Reservation]) -> dict[str, dict[str, Expected]]:
@@ -109,7 +117,8 @@ def _changes_of_asking(reservation: Reservation, hold: Hold) -> Mapping[str, int
     return changes
 
 
-def _compare(reader: Reader, now: datetime) -> AuditReport:
+def _compare(reader: Reader, now: datetime) -> tuple[AuditReport, set[str]]:
+    """Return one comparison, and the budgets that changed while it was made."""
     states = reader.budgets()
     reservations = [one for state in states for one in _reservations(reader, state, now)]
     expected = expected_counters(reservations)
@@ -126,7 +135,11 @@ def _compare(reader: Reader, now: datetime) -> AuditReport:
         for name, counter in sorted(counters.items())
         if counter.total
     )
-    return AuditReport(budgets=len(states), reservations=len(reservations), differences=tuple(differences))
+    report = AuditReport(budgets=len(states), reservations=len(reservations), differences=tuple(differences))
+    if not differences:
+        return report, set()
+    before = {state.policy.path: state for state in states}
+    return report, {after.policy.path for after in reader.budgets() if after != before.get(after.policy.path)}
 
 
 def _reservations(reader: Reader, state: BudgetState, now: datetime) -> Iterator[Reservation]:
@@ -153,10 +166,10 @@ def _may_differ(name: str, expected: Expected, found: int, state: BudgetState, n
     """Tell whether a counter may hold something else than the sum: of a period that is over, or of a long life."""
     if name in (RESERVED, UNKNOWN) or is_bucket(name):
         return False
-    if is_past(name, now):
-        return expected.is_lawful_remainder(found)
-    # Of a budget that is older than the records only this much can be proven.
+    # Of a budget that is older than the records nothing is known of its first periods, and of its life a part.
     is_older = state.created_at is not None and state.created_at - _SKEW < now - _PROVABLE
+    if is_past(name, now):
+        return expected.is_lawful_remainder(found) or (is_older and expected == Expected())
     return is_older and counter_window(name)[1] == "life" and found >= expected.total
 
 
