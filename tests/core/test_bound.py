@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spendgate.core.bound import Offer, bound, input_tokens_max, largest_cap_that_fits, settled_cost
@@ -39,6 +39,7 @@ def test_no_answer_within_a_call_s_bound_costs_more_than_it(data: st.DataObject,
     assert actual <= own.amount <= most.amount
 
 
+@settings(max_examples=40)
 @given(calls(), st.tuples(st.integers(0, 400), st.integers(0, 400)))
 def test_a_bound_grows_with_the_output_cap(call: Call, caps: tuple[int, int]) -> None:
     of, candidates = call
@@ -49,6 +50,7 @@ def test_a_bound_grows_with_the_output_cap(call: Call, caps: tuple[int, int]) ->
     assert low.tokens <= high.tokens
 
 
+@settings(max_examples=40)
 @given(calls(), st.integers(0, 20), st.none() | st.integers(0, 10**13), st.none() | st.integers(0, 30_000))
 def test_the_cap_that_is_told_to_fit_is_the_largest_that_does(
     call: Call, below: int, usd: int | None, tokens: int | None

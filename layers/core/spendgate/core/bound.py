@@ -11,7 +11,17 @@ from datetime import datetime
 from typing import Final
 
 from spendgate.core.money import Picodollars, saturated
-from spendgate.core.price import FACTOR_ONE, STANDARD_TIER, PriceRow, Rates, Terms, cost, rows_touching, scaled
+from spendgate.core.price import (
+    FACTOR_ONE,
+    STANDARD_TIER,
+    PriceRow,
+    RateCard,
+    Rates,
+    Terms,
+    cost,
+    rows_touching,
+    scaled,
+)
 from spendgate.core.request import RequestFacts
 from spendgate.core.route import Candidate, Framing, Provider
 from spendgate.core.usage import Usage, UsageReport
@@ -145,9 +155,9 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     factors = _factors_assumed(facts, offer)
     worst, worst_terms = 0, Terms()
     for row in offer.rows:
-        for tier in _tiers_assumed(facts, offer.provider, row):
+        for tier, card in _cards_assumed(facts, offer.provider, row):
             terms = Terms(service_tier=tier, factors=factors)
-            amount = _dearest(facts, row, terms, tokens_in, tokens_out)
+            amount = _dearest(facts, card, terms, tokens_in, tokens_out)
             if amount >= worst:
                 worst, worst_terms = amount, terms
     quote = Quote(candidate=offer.candidate, rows=offer.rows, terms=worst_terms)
@@ -161,10 +171,7 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     )
 
 
-def _dearest(facts: RequestFacts, row: PriceRow, terms: Terms, tokens_in: int, tokens_out: int) -> int:
-    card = row.card_of(terms.service_tier)
-    if card is None:  # _tiers_assumed names only tiers that the row has
-        raise ValueError(f"{row.id} has no rates for service tier {terms.service_tier!r}")
+def _dearest(facts: RequestFacts, card: RateCard, terms: Terms, tokens_in: int, tokens_out: int) -> int:
     return max(
         tokens_in * scaled(_input_rate_max(facts, rates), terms) + tokens_out * scaled(rates.output, terms)
         for rates in card.reachable(tokens_in)
@@ -219,11 +226,12 @@ def _factor_assumed(kind: str, value: str | None, row: PriceRow) -> int:
     )
 
 
-def _tiers_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> list[str]:
+def _cards_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> tuple[tuple[str, RateCard], ...]:
     asked = facts.service_tier or provider.service_tier
     if asked is None:
-        return [STANDARD_TIER, *(name for name, _ in row.service)]
-    if row.card_of(asked) is None:
+        return (STANDARD_TIER, row.card), *row.service
+    card = row.card_of(asked)
+    if card is None:
         raise CostBoundUnknown(
             f"service_tier {asked!r} has no price at {row.provider} for {row.model}",
             facts=RefusalFacts(
@@ -231,7 +239,7 @@ def _tiers_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> li
             ),
         )
     # A dearer tier may be served, and billed, as the standard one; a cheaper one never as a dearer.
-    return [STANDARD_TIER, asked]
+    return (STANDARD_TIER, row.card), (asked, card)
 
 
 def _terms_reported(report: UsageReport, reserved: Terms, row: PriceRow) -> Terms:

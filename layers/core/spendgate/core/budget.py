@@ -95,7 +95,7 @@ class Amounts:
                 return self.requests
             case "tokens":
                 return self.tokens
-            case "tool_calls":
+            case _:
                 return self.tool_calls
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
-from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, Stop
 from spendgate.core.money import usd_text
 from spendgate.core.window import BUCKET, HOUR, bucket_start, counter, is_bucket, outside_the_hour, resets_at
 from spendgate.errors import (
@@ -77,9 +77,9 @@ def guards(policy: BudgetPolicy, asked: Amounts, now: datetime) -> tuple[Guard, 
 def refusal_before(policy: BudgetPolicy, asked: Amounts, now: datetime) -> Denied | None:
     """Return why a call can never fit a budget, whatever its counters say: a stop, an expired run, a size."""
     if policy.stop is not None:
-        return Denied(refusal=_stopped(policy))
+        return Denied(refusal=_stopped(policy, policy.stop))
     if policy.expires_at is not None and now >= policy.expires_at:
-        return Denied(refusal=_expired(policy))
+        return Denied(refusal=_expired(policy, policy.expires_at))
     if policy.mode == "observe":
         return None
     for limit in policy.limits:
@@ -216,10 +216,7 @@ def _too_expensive(policy: BudgetPolicy, limit: Limit, asked: Amounts) -> Reques
     )
 
 
-def _stopped(policy: BudgetPolicy) -> BudgetStopped:
-    stop = policy.stop
-    if stop is None:
-        raise ValueError("the budget is not stopped")
+def _stopped(policy: BudgetPolicy, stop: Stop) -> BudgetStopped:
     because = f" (reservation {stop.reservation})" if stop.reservation is not None else ""
     return BudgetStopped(
         f"budget {policy.path} was stopped at {_z(stop.at)} by {stop.by}: {stop.reason}{because}",
@@ -231,12 +228,9 @@ def _stopped(policy: BudgetPolicy) -> BudgetStopped:
     )
 
 
-def _expired(policy: BudgetPolicy) -> BudgetStopped:
-    if policy.expires_at is None:
-        raise ValueError("the run does not expire")
-    when = _z(policy.expires_at)
+def _expired(policy: BudgetPolicy, at: datetime) -> BudgetStopped:
     return BudgetStopped(
-        f"run {policy.path} expired at {when}",
+        f"run {policy.path} expired at {_z(at)}",
         facts=RefusalFacts(budget=policy.path, next_action="start a new run"),
     )
 

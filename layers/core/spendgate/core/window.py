@@ -35,7 +35,7 @@ def counter(measure: Measure, window: Window, at: datetime) -> str:
             return f"{measure}.month.{at:%Y-%m}"
         case "life":
             return f"{measure}.life"
-        case "request":
+        case _:
             raise ValueError("a limit per request has no counter")
 
 
