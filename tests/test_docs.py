@@ -434,11 +434,3 @@ def test_the_framing_table_has_the_defaults() -> None:
     told = {row[0].strip("`"): row[1] for row in _rows("docs/pricing.md")}
 
     assert {name: told[name] for name in asdict(Framing())} == {k: str(v) for k, v in asdict(Framing()).items()}
-
-
-def test_the_readme_shows_the_demo_as_it_is() -> None:
-    shown = next(block for block in _blocks("README.md", "text") if block.startswith("spendgate demo"))
-
-    assert "402 over_budget" in shown
-    assert "provider hits 10 == 10 admitted calls" in shown
-    assert max(len(line) for line in shown.splitlines()) <= 80

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -93,6 +94,13 @@ def test_as_many_calls_are_admitted_as_reach_the_provider(facts: dict[str, Any])
     assert facts["audit_differences"] == 0
 
 
+def test_of_the_crowd_as_many_are_admitted_as_fit_into_the_limit(facts: dict[str, Any]) -> None:
+    crowd = facts["crowd"]
+
+    assert crowd["admitted"] == usd(crowd["maximum"]) // usd(crowd["bound_usd"])
+    assert set(crowd["refused"]) == {"429 budget_busy"}
+
+
 def test_people_see_the_same_without_a_traceback_on_eighty_columns(tmp_path: Path) -> None:
     ran = _ran(tmp_path)
 
@@ -103,6 +111,18 @@ def test_people_see_the_same_without_a_traceback_on_eighty_columns(tmp_path: Pat
     assert max(len(line) for line in ran.stdout.splitlines()) <= 80
     assert [line for line in ran.stdout.splitlines() if line != line.rstrip()] == []
     assert list(tmp_path.iterdir()) == []
+    assert _masked(ran.stdout) == _masked(_shown_in_the_readme())
+
+
+def _masked(text: str) -> str:
+    """Return the demo's text without what differs each time: the ids of reservations."""
+    return re.sub(r"\b[0-9A-Z]{26}\b", "ID", text)
+
+
+def _shown_in_the_readme() -> str:
+    readme = (LAYER.parents[1] / "README.md").read_text(encoding="utf-8")
+    blocks: list[str] = re.findall(r"```text\n(.*?)```", readme, re.DOTALL)
+    return next(block for block in blocks if block.startswith("spendgate demo"))
 
 
 class _Screen:

@@ -11,7 +11,7 @@ import json
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +21,8 @@ import httpx
 
 from spendgate.core.money import usd_text
 from spendgate.local import demo_render as render
-from spendgate.local.demo_agent import DEADLINE_HEADER, MARGIN_SECONDS, Agent, Look, PromiseBroken
+from spendgate.local.demo_agent import DEADLINE_HEADER, MARGIN_SECONDS, Agent, Answered, Look, PromiseBroken, Standing
+from spendgate.local.demo_gate import Gate
 from spendgate.local.demo_provider import create_app as create_demo_provider
 from spendgate.local.place import Local
 from spendgate.local.server import running
@@ -33,9 +34,9 @@ CROWD: Final = 20
 STEPS_MAX: Final = 20
 # So long a call may last that the provider leaves hanging.
 PATIENCE_SECONDS: Final = 1.5
-# While the crowd's first calls are in flight, all others must have asked.
-SLOW_SECONDS: Final = 1.5
 WATCH_SECONDS: Final = 0.1
+# How long the crowd may take to be admitted or refused, on however slow a machine.
+CROWD_SECONDS_MAX: Final = 60
 
 # The agent never says more than this; its own answers make the context grow. The directive keeps answers short.
 TASK: Final = {"role": "user", "content": "Go on. [[output:4]]"}
@@ -82,6 +83,7 @@ class _Stage:
 
     agent: Agent
     local: Local
+    gate: Gate
     tell: render.Narrator | None
     facts: dict[str, Any] = field(default_factory=dict)
 
@@ -91,21 +93,23 @@ async def _run(folder: Path, tell: render.Narrator | None) -> dict[str, Any]:
     if tell is not None:
         tell.beginning()
     async with AsyncExitStack() as stack:
-        provider_url = await stack.enter_async_context(served(create_demo_provider()))
+        gate = Gate(create_demo_provider())
+        provider_url = await stack.enter_async_context(served(gate))
         keys = {path.rpartition("/")[2]: secret for path, secret in KEYS.items()}
         text = _FILE.format(url=provider_url, **keys)
         local = await stack.enter_async_context(running(text, settings, state_dir=folder, persist=False, port=0))
         client = await stack.enter_async_context(httpx.AsyncClient())
-        stage = _Stage(Agent(client, url=local.url, provider_url=provider_url), local, tell)
+        stage = _Stage(Agent(client, url=local.url, provider_url=provider_url), local, gate, tell)
         try:
             await _runaway(stage)
             await _crowd(stage)
             await _hung(stage)
             await _end(stage)
-        except PromiseBroken as broken:
-            stage.facts["broken"] = str(broken)
+        except (PromiseBroken, httpx.HTTPError, TimeoutError) as broken:
+            # A gateway or a provider that does not answer keeps no promise either.
+            stage.facts["broken"] = str(broken) or type(broken).__name__
             if tell is not None:
-                tell.broken(str(broken))
+                tell.broken(stage.facts["broken"])
     return {"ok": "broken" not in stage.facts, "checks": stage.agent.checks, **stage.facts}
 
 
@@ -156,13 +160,14 @@ async def _crowd(stage: _Stage) -> None:
     before = await agent.look(key)
     if stage.tell is not None:
         stage.tell.crowd(before.leaf, calls=CROWD)
-    await agent.tell_provider(behaviour="slow", delay_seconds=SLOW_SECONDS)
+    # No answer comes back before every call is admitted or refused: none may use the room of one that was faster.
+    stage.gate.shut()
     calls = [asyncio.create_task(agent.call(key, [TASK], output_cap=OUTPUT_CAP)) for _ in range(CROWD)]
-    fullest = before.leaf
-    while not all(call.done() for call in calls):
-        fullest = max(fullest, (await agent.look(key)).leaf, key=lambda leaf: leaf.settled + leaf.reserved)
-        await asyncio.sleep(WATCH_SECONDS)
-    await agent.tell_provider(behaviour="ok")
+    try:
+        async with asyncio.timeout(CROWD_SECONDS_MAX):
+            fullest = await _decided(agent, key, calls, before)
+    finally:
+        stage.gate.open()
     answers = [await call for call in calls]
     after = await agent.look(key)
     admitted = [one for one in answers if one.is_admitted]
@@ -180,6 +185,16 @@ async def _crowd(stage: _Stage) -> None:
     }
     if stage.tell is not None:
         stage.tell.crowded(stage.facts["crowd"], fullest)
+
+
+async def _decided(agent: Agent, key: str, calls: Sequence[asyncio.Task[Answered]], before: Look) -> Standing:
+    """Wait until every call is refused or has reached the provider; return the budget as it then stands."""
+    while True:
+        refused = sum(call.done() for call in calls)
+        look = await agent.look(key)
+        if refused + look.hits - before.hits >= len(calls):
+            return look.leaf
+        await asyncio.sleep(WATCH_SECONDS)
 
 
 async def _hung(stage: _Stage) -> None:
