@@ -136,6 +136,7 @@ class Watched:
         self._app = app
         self.arrivals: list[Arrival] = []
         self.statuses: list[int] = []
+        self.sent: list[bytes] = []
         self.bodies: list[bytes] = []
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -157,6 +158,8 @@ class Watched:
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
                 self.statuses.append(message["status"])
+            elif message["type"] == "http.response.body":
+                self.sent.append(message.get("body", b""))
             await send(message)
 
         await self._app(scope, receiving, sending)
@@ -166,8 +169,9 @@ class Watched:
         return len({arrival.connection for arrival in self.arrivals})
 
     def forget(self) -> None:
-        for kept in (self.arrivals, self.statuses, self.bodies):
-            kept.clear()
+        self.arrivals.clear()
+        for kept in (self.statuses, self.bodies, self.sent):
+            kept.clear()  # type: ignore[attr-defined]
 
 
 class Store:
@@ -176,13 +180,31 @@ class Store:
     def __init__(self, client: Any) -> None:
         self.operations: list[str] = []
         self._failing: Callable[[str], bool] | None = None
+        self._losing: Callable[[str], bool] | None = None
+        self._losses = 0
         client.meta.events.register("before-send.dynamodb", self._before_send)
+        client.meta.events.register("before-parse.dynamodb", self._before_parse)
 
     def _before_send(self, request: Any, event_name: str, **_: Any) -> None:
         operation = event_name.rpartition(".")[2]
         self.operations.append(operation)
         if self._failing is not None and self._failing(operation):
             raise EndpointConnectionError(endpoint_url=request.url)
+
+    def _before_parse(self, operation_model: Any, response_dict: Any, **_: Any) -> None:
+        # Called when the store has done its work and answered.
+        if self._losses and self._losing is not None and self._losing(operation_model.name):
+            self._losses -= 1
+            raise EndpointConnectionError(endpoint_url="the answer was lost")
+
+    @contextmanager
+    def losing_answers(self, when: Callable[[str], bool], *, times: int) -> Iterator[None]:
+        """Do what is asked for, and lose the first answers for which ``when`` holds."""
+        self._losing, self._losses = when, times
+        try:
+            yield
+        finally:
+            self._losing, self._losses = None, 0
 
     @contextmanager
     def failing(self, when: Callable[[str], bool] = lambda _: True) -> Iterator[None]:
@@ -313,6 +335,11 @@ class Stand:
         """Return the one reservation that this test has made."""
         (one,) = self.reservations()
         return one
+
+    def reservation_of(self, reservation_id: str) -> Reservation:
+        found = self.reader.reservation(reservation_id)
+        assert found is not None
+        return found
 
     def ended(self) -> Reservation:
         """Return the one reservation once it is not in flight any more."""

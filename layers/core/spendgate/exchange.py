@@ -180,10 +180,15 @@ class Exchange:
             await answer.aclose()
             last = meter.end()
             report = meter.report()
-            if broke is None or (report.finished and report.usage is not None):
+            has_ended = report.finished or report.problem == "error_in_stream"
+            if (broke is None and has_ended) or (report.finished and report.usage is not None):
                 await self._end(answered(self._reservation, self._candidate, report, self._parts.clock()))
                 await relay.send(scrubbed(last, outbound))
                 return
+            if broke is None:
+                # A body that ends without the protocol's end looks whole to no one but a careless reader: say it.
+                broke = Unclear(report.problem or "it has no end", timed_out=False)
+                await relay.send(scrubbed(last, outbound))
             if not isinstance(broke, Unclear | TimeoutError):
                 self._parts.log.info(
                     "a stream ended early", reservation=self._reservation.id, error=type(broke).__name__
