@@ -57,7 +57,8 @@ def cancelled(*codes: str | None) -> Fault:
 
     def fault(request: AWSPreparedRequest) -> AWSResponse | None:
         steps = len(_body(request)["TransactItems"])
-        given = [code or "None" for code in codes][:steps]
+        # Of a shorter transaction the last ones: these are what the fault is about.
+        given = [code or "None" for code in codes][-steps:]
         reasons = [{"Code": code} for code in (*given, *(["None"] * (steps - len(given))))]
         return answer(400, "TransactionCanceledException", CancellationReasons=reasons)(request)
 
