@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final, cast
 
-import boto3
+import botocore
+import botocore.session
 from botocore.config import Config
 
 if TYPE_CHECKING:
@@ -12,6 +13,8 @@ if TYPE_CHECKING:
 
 CONNECT_SECONDS = 1.0
 READ_SECONDS = 2.0
+# botocore makes up its own anew, twice for each request, out of what never changes.
+_USER_AGENT: Final = f"spendgate Botocore/{botocore.__version__}"
 
 
 def dynamodb(
@@ -23,6 +26,7 @@ def dynamodb(
     """
     config = Config(
         region_name=region,
+        user_agent=_USER_AGENT,
         connect_timeout=CONNECT_SECONDS,
         read_timeout=READ_SECONDS,
         # One attempt: botocore retries no transaction conflict, and its sleeping would hide from our deadline.
@@ -31,13 +35,9 @@ def dynamodb(
         parameter_validation=validate,
         tcp_keepalive=True,
     )
-    session = boto3.session.Session()
-    if endpoint_url is None:
-        return session.client("dynamodb", config=config)
-    return session.client(
-        "dynamodb",
-        config=config,
-        endpoint_url=endpoint_url,
-        aws_access_key_id="local",
-        aws_secret_access_key="local",  # noqa: S106 - the emulator wants any, and checks none
-    )
+    # The emulator wants credentials, any, and checks none.
+    emulated = {"endpoint_url": endpoint_url, "aws_access_key_id": "local", "aws_secret_access_key": "local"}
+    given: dict[str, Any] = {} if endpoint_url is None else emulated
+    # Not boto3's session: it makes this same client, and its import adds S3 transfers and resources to every start.
+    client = botocore.session.get_session().create_client("dynamodb", config=config, **given)
+    return cast("DynamoDBClient", client)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
-import boto3
+import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from spendgate.errors import LedgerUnavailable
@@ -19,7 +19,8 @@ CACHED: Final = timedelta(seconds=60)
 
 def secrets_manager(region: str) -> SecretsManagerClient:
     """Return a client of AWS Secrets Manager."""
-    return boto3.client("secretsmanager", region_name=region)
+    client = botocore.session.get_session().create_client("secretsmanager", region_name=region)
+    return cast("SecretsManagerClient", client)
 
 
 class Secrets:
