@@ -68,7 +68,11 @@ def _body(plan: Plan) -> dict[str, Any]:
 
 
 def _outcome(status: int, headers: Mapping[str, str], text: str, plan: Plan) -> Outcome:
-    error = {} if status == 200 else json.loads(text)["error"]
+    try:
+        error = {} if status == 200 else json.loads(text)["error"]
+    except ValueError:
+        # Not how this gateway speaks: told to whoever reads the outcomes.
+        return Outcome(status=status, problem=text[:100])
     # The two dialects have the same facts in different places.
     facts = error.get("details", error)
     return Outcome(

@@ -35,7 +35,9 @@ def test_a_signal_ends_everything_and_keeps_every_budget(tmp_path: Path, number:
         assert not Path(f"/proc/{store}").exists()
         assert not (state / "local.json").exists()
         assert _processes_naming(state) == []
-        group.finish()
+        # Those who waited are told that nobody knows, not to ask again.
+        outcomes = [(one.status, one.code) for one in group.finish()]
+        assert sorted(outcomes, key=str) == [(200, None)] * 2 + [(502, "outcome_unknown")] * 4
 
         with gateway(state, text) as running:
             after = running.moneys("acme")

@@ -30,6 +30,7 @@ from spendgate.providers.attempt import Answer, AnswerTooLarge, Outbound, Unclea
 from spendgate.relay import Relay
 
 EVENT_STREAM: Final = "text/event-stream"
+_STOPPED: Final = "the gateway was stopped while the call was in flight"
 _ERROR_BYTES_MAX: Final = 1_000_000
 
 Spawn = Callable[[Coroutine[Any, Any, None]], object]
@@ -63,8 +64,10 @@ class Exchange:
                 if not isinstance(error, asyncio.CancelledError):
                     self._parts.log.exception("a call failed for a reason of ours", reservation=self._reservation.id)
                 await self._abandon(error)
-            if isinstance(error, Refused | asyncio.CancelledError):
+            if isinstance(error, Refused):
                 raise
+            if isinstance(error, asyncio.CancelledError):
+                raise self._stopped() from error
             raise InternalFault("a fault of the gateway", facts=self._facts()) from error
 
     async def _attempt(self, provider: Provider, *, is_last: bool) -> Reply | None:
@@ -218,6 +221,9 @@ class Exchange:
     async def _unknown(self, what: str, *, timed_out: bool, report: UsageReport | None = None) -> OutcomeUnknown:
         """Mark the outcome unknown and return what the caller is told: the money stays reserved."""
         await self._end(unclear(self._candidate, what, report))
+        return self._outcome_unknown(what, timed_out=timed_out)
+
+    def _outcome_unknown(self, what: str, *, timed_out: bool) -> OutcomeUnknown:
         held = usd_text(self._reservation.asked.usd)
         action = "do not repeat the call blindly: it may have been billed; an operator reconciles the reservation"
         return OutcomeUnknown(
@@ -229,11 +235,17 @@ class Exchange:
     async def _abandon(self, error: BaseException) -> None:
         """End a call that can go no further: nothing was sent, or nobody knows."""
         if isinstance(error, asyncio.CancelledError):
-            reason = "the gateway was stopped while the call was in flight"
+            reason = _STOPPED
         else:
             reason = f"a fault of the gateway: {type(error).__name__}"
         resolution = unclear(self._candidate, reason) if self._sent else unbilled(self._candidate, reason)
         await asyncio.shield(self._end(resolution))
+
+    def _stopped(self) -> Refused:
+        """Return what the caller of a call is told that the gateway does not wait for any longer."""
+        if not self._sent:
+            return LedgerUnavailable("the gateway is stopping; nothing was sent", retry_after_seconds=1)
+        return self._outcome_unknown(_STOPPED, timed_out=False)
 
     def _seconds_left(self) -> float:
         return (self._admitted.until - self._parts.clock()).total_seconds()

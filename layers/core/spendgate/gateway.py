@@ -44,9 +44,8 @@ class Gateway:
 
     async def serve(self, call: Call) -> Reply:
         """Return the provider's answer; any of the Refused where there is none."""
-        admitted = await self._admit(call)
-        # In a task of its own: a caller who goes away, or a server that stops waiting, does not end the exchange.
-        return await asyncio.shield(self._spawn(Exchange(self._parts, admitted, self._spawn).run()))
+        # In a task of its own: a caller who goes away, or a server that stops waiting, does not end the call.
+        return await asyncio.shield(self._spawn(self._serve(call)))
 
     def now(self) -> datetime:
         """Return the time by the gateway's clock."""
@@ -106,6 +105,13 @@ class Gateway:
 
     # -- before egress -----------------------------------------------------------------------------------------------
 
+    async def _serve(self, call: Call) -> Reply:
+        try:
+            admitted = await self._admit(call)
+        except asyncio.CancelledError as stopped:
+            raise LedgerUnavailable("the gateway is stopping; nothing was sent", retry_after_seconds=1) from stopped
+        return await Exchange(self._parts, admitted, self._spawn).run()
+
     async def _admit(self, call: Call) -> Admitted:
         caller = await self._parts.directory.caller(call.secret)
         request = call.dialect.read(self._parsed(call), call.headers, call.query)
@@ -149,7 +155,7 @@ class Gateway:
                 # What is remembered of a stop or a limit may be over: only what stands now refuses a call.
                 raise _Reread(path[-1].path) from denied
             raise refusal_of(denied.denials, facts, offers, bounded) from denied
-        except LedgerUnavailable:
+        except (LedgerUnavailable, asyncio.CancelledError):
             # The reservation may have been written although no answer came. Nothing is sent, so it can be released.
             parts.fallback.defer(reservation, unbilled(None, "the ledger did not answer in time; nothing was sent"))
             raise

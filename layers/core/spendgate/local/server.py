@@ -15,9 +15,10 @@ import secrets
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -90,7 +91,9 @@ async def running(
         settlements = Settlements(log)
         wired = wire(replace(settings, endpoint_url=store.url), environ=os.environ, log=log, fallback=settlements)
         stack.push_async_callback(asyncio.to_thread, settlements.drain, wired.ledger, utc_now)
-        stack.push_async_callback(wired.gateway.aclose, grace_seconds=GRACE_SECONDS)
+        closing = partial(wired.gateway.aclose, grace_seconds=GRACE_SECONDS)
+        # Once more after the server has ended, for a call that came in while the others were waited for.
+        stack.push_async_callback(closing)
         create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
         admin = Admin(wired.ledger, wired.config, clock=utc_now, randomness=secrets.token_bytes, loopback_http=True)
         file = text if text is not None else configuration_text(str(demo_url))
@@ -100,7 +103,7 @@ async def running(
         token = secrets.token_urlsafe(24)
         routes = tuple(admin_routes(admin, token, changed=wired.directory.forget))
         app = create_app(wired.gateway, settings=settings, log=log, routes=routes)
-        url = await stack.enter_async_context(_served(app, port))
+        url = await stack.enter_async_context(_served(app, port, closing))
         sweeping = asyncio.create_task(_sweep(wired, settlements, log))
         stack.push_async_callback(_cancelled, sweeping)
         local = Local(
@@ -168,15 +171,16 @@ def _written_down(local: Local) -> Iterator[None]:
 
 
 @asynccontextmanager
-async def _served(app: Any, port: int | None) -> AsyncIterator[str]:
-    """Serve on the port asked for, else on the usual one, else on a free one."""
+async def _served(app: Any, port: int | None, closing: Callable[[], Awaitable[None]]) -> AsyncIterator[str]:
+    """Serve on the port asked for, else on the usual one, else on a free one; calls end before their connections."""
+    serve = partial(served, app, grace_seconds=GRACE_SECONDS + 1, closing=closing)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            url = await stack.enter_async_context(served(app, port=PORT_DEFAULT if port is None else port))
+            url = await stack.enter_async_context(serve(port=PORT_DEFAULT if port is None else port))
         except OSError as error:
             if port is not None:
                 raise LocalStoreFailed(f"port {port} of 127.0.0.1 cannot be used: {error.strerror}") from error
-            url = await stack.enter_async_context(served(app))
+            url = await stack.enter_async_context(serve())
         yield url
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import Any
 
@@ -10,10 +10,13 @@ import uvicorn
 
 
 @asynccontextmanager
-async def served(app: Any, *, port: int = 0, grace_seconds: int = 1) -> AsyncIterator[str]:
+async def served(
+    app: Any, *, port: int = 0, grace_seconds: int = 1, closing: Callable[[], Awaitable[None]] | None = None
+) -> AsyncIterator[str]:
     """Serve ``app`` on 127.0.0.1 (port 0 finds a free one) and hand out its URL; OSError where the port is taken.
 
-    At the end open connections have ``grace_seconds`` to finish, then they are broken.
+    At the end nobody new is let in, ``closing`` is waited for, and open connections have ``grace_seconds`` to finish;
+    then they are broken.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -32,6 +35,8 @@ async def served(app: Any, *, port: int = 0, grace_seconds: int = 1) -> AsyncIte
             yield f"http://127.0.0.1:{listener.getsockname()[1]}"
         finally:
             server.should_exit = True
+            if closing is not None:
+                await closing()
             await serving
 
 
