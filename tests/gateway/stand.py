@@ -8,6 +8,7 @@ import itertools
 import json
 import secrets
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
@@ -47,6 +48,8 @@ _numbers = itertools.count(1)
 PROVIDER_KEY: Final = "sk-CANARY-provider-key-4f1d"
 # Nobody listens there: 127.0.0.1 refuses at once, so nothing was sent.
 CLOSED_PORT: Final = 1
+# Everything is plain http here; reading the certificate authorities would take longer than all the rest of a test.
+NO_TLS: Final = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 WAIT_SECONDS_MAX: Final = 20.0
 
 # The demo provider adds nothing to a request, which makes the bound an exact sum of what a test can see.
@@ -80,12 +83,6 @@ routes:
   dead-claude: [{{provider: dead-claude, model: demo}}]
   dead-then-dear: [{{provider: dead-host, model: demo}}, {{provider: gpt-host, model: dear}}]
   two: [{{provider: gpt-host, model: demo}}, {{provider: gpt-host, model: dear}}]
-"""
-# Only keys of unbudgeted callers may be declared beside routes without a price: a file with such a route and a budgeted
-# key that may ask for it is told so when it is applied.
-UNPRICED: Final = """\
-  unpriced: [{provider: gpt-host, model: nobody-knows}]
-  half-priced: [{provider: gpt-host, model: demo}, {provider: gpt-host, model: x-1}, {provider: claude-host, model: x-2}]
 """
 
 
@@ -145,9 +142,7 @@ class Watched:
             return
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         client = scope.get("client")
-        self.arrivals.append(
-            Arrival(path=scope["path"], connection=tuple(client) if client else None, headers=headers)
-        )
+        self.arrivals.append(Arrival(path=scope["path"], connection=tuple(client) if client else None, headers=headers))
 
         async def receiving() -> Message:
             message = await receive()
@@ -170,8 +165,9 @@ class Watched:
 
     def forget(self) -> None:
         self.arrivals.clear()
-        for kept in (self.statuses, self.bodies, self.sent):
-            kept.clear()  # type: ignore[attr-defined]
+        self.statuses.clear()
+        self.bodies.clear()
+        self.sent.clear()
 
 
 class Store:
@@ -182,14 +178,30 @@ class Store:
         self._failing: Callable[[str], bool] | None = None
         self._losing: Callable[[str], bool] | None = None
         self._losses = 0
+        self._answering: Callable[[Any], Any] = lambda _: None
+        self._answers = 0
         client.meta.events.register("before-send.dynamodb", self._before_send)
         client.meta.events.register("before-parse.dynamodb", self._before_parse)
 
-    def _before_send(self, request: Any, event_name: str, **_: Any) -> None:
+    def _before_send(self, request: Any, event_name: str, **_: Any) -> Any:
         operation = event_name.rpartition(".")[2]
         self.operations.append(operation)
         if self._failing is not None and self._failing(operation):
             raise EndpointConnectionError(endpoint_url=request.url)
+        if self._answers and operation == "TransactWriteItems":
+            self._answers -= 1
+            return self._answering(request)
+        # None: it goes to the store.
+        return None
+
+    @contextmanager
+    def answering(self, answer: Callable[[Any], Any], *, times: int) -> Iterator[None]:
+        """Answer the next transactions in the store's place."""
+        self._answering, self._answers = answer, times
+        try:
+            yield
+        finally:
+            self._answers = 0
 
     def _before_parse(self, operation_model: Any, response_dict: Any, **_: Any) -> None:
         # Called when the store has done its work and answered.
@@ -285,11 +297,11 @@ class Stand:
     # -- calling
 
     def openai(self, key: str, **options: Any) -> openai.OpenAI:
-        http = openai.DefaultHttpxClient(trust_env=False, verify=False)
+        http = openai.DefaultHttpxClient(trust_env=False, verify=NO_TLS)
         return openai.OpenAI(base_url=f"{self.url}/v1", api_key=key, http_client=http, **options)
 
     def anthropic(self, key: str, **options: Any) -> anthropic.Anthropic:
-        http = anthropic.DefaultHttpxClient(trust_env=False, verify=False)
+        http = anthropic.DefaultHttpxClient(trust_env=False, verify=NO_TLS)
         return anthropic.Anthropic(base_url=self.url, api_key=key, http_client=http, **options)
 
     def post(self, path: str, body: Any, key: str | None, **options: Any) -> httpx.Response:
@@ -297,12 +309,12 @@ class Stand:
         headers = {"content-type": "application/json", **({"authorization": f"Bearer {key}"} if key else {})}
         headers |= options.pop("headers", {})
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
-        with httpx.Client(base_url=self.url, trust_env=False, verify=False, timeout=30) as client:
+        with httpx.Client(base_url=self.url, trust_env=False, verify=NO_TLS, timeout=30) as client:
             return client.post(path, content=content, headers=headers, **options)
 
     def get(self, path: str, key: str | None, **options: Any) -> httpx.Response:
         headers = {"authorization": f"Bearer {key}"} if key else {}
-        with httpx.Client(base_url=self.url, trust_env=False, verify=False, timeout=30) as client:
+        with httpx.Client(base_url=self.url, trust_env=False, verify=NO_TLS, timeout=30) as client:
             return client.get(path, headers=headers | options.pop("headers", {}), **options)
 
     def chat(self, key: str | None, text: str = "Hello", **fields: Any) -> httpx.Response:

@@ -83,7 +83,7 @@ def test_a_limit_of_zero_denies_every_paid_call(stand: Stand) -> None:
 @pytest.mark.parametrize("tight", ["$", "$/a", "$/a/b"])
 def test_the_tightest_budget_of_the_path_counts_and_the_refusal_names_it(stand: Stand, tight: str) -> None:
     """B31: all levels apply."""
-    budgets = {path: "{limits: {usd: {day: 1}}}" for path in ("$", "$/a", "$/a/b")}
+    budgets = dict.fromkeys(("$", "$/a", "$/a/b"), "{limits: {usd: {day: 1}}}")
     budgets[tight] = '{limits: {usd: {day: "0.0003"}}}'
     key = stand.open("\n".join(f"{path}: {policy}" for path, policy in budgets.items()))
     assert stand.chat(key).status_code == 200

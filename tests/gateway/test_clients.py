@@ -8,7 +8,7 @@ import openai
 import pytest
 
 from spendgate.core.money import usd_text
-from tests.gateway.stand import Stand
+from tests.gateway.stand import NO_TLS, Stand
 
 ROOMY = "$: {limits: {usd: {day: 1}}}"
 # The bound of "Hello" with 20 output tokens is 0.0002325 USD by the stand's prices.
@@ -45,7 +45,7 @@ def test_the_async_openai_client_streams_with_the_usage_only_if_it_asked_for_it(
     key = stand.open(ROOMY)
 
     async def chunks(**options: Any) -> list[Any]:
-        http = openai.DefaultAsyncHttpxClient(trust_env=False, verify=False)
+        http = openai.DefaultAsyncHttpxClient(trust_env=False, verify=NO_TLS)
         async with openai.AsyncOpenAI(base_url=f"{stand.url}/v1", api_key=key, http_client=http) as client:
             stream = await client.chat.completions.create(
                 model="gpt", messages=HELLO, max_completion_tokens=20, stream=True, **options
@@ -168,7 +168,7 @@ def test_the_async_anthropic_client_streams_every_event_of_its_protocol(stand: S
     key = stand.open(ROOMY)
 
     async def kinds() -> list[str]:
-        http = anthropic.DefaultAsyncHttpxClient(trust_env=False, verify=False)
+        http = anthropic.DefaultAsyncHttpxClient(trust_env=False, verify=NO_TLS)
         async with anthropic.AsyncAnthropic(base_url=stand.url, api_key=key, http_client=http) as client:
             stream = await client.messages.create(model="claude", messages=HELLO, max_tokens=20, stream=True)
             return [event.type async for event in stream]

@@ -263,7 +263,20 @@ def test_an_answer_without_usage_keeps_the_money(stand: Stand, dialect: str, str
     assert stand.ended().reason == "usage_missing"
 
 
-COUNTS = ["null", '"10"', "-5", "NaN", "1e400", "true", "Infinity", "1.5", "[1]", "{}", "9007199254740992", "1e999999999"]
+COUNTS = [
+    "null",
+    '"10"',
+    "-5",
+    "NaN",
+    "1e400",
+    "true",
+    "Infinity",
+    "1.5",
+    "[1]",
+    "{}",
+    "9007199254740992",
+    "1e999999999",
+]
 
 
 @pytest.mark.parametrize("count", COUNTS)
@@ -362,9 +375,7 @@ def test_a_provider_that_bills_more_than_the_bound_is_booked_in_truth_and_stops_
 
 @both
 @whole_or_not
-def test_an_answer_that_comes_byte_by_byte_is_settled_like_any_other(
-    stand: Stand, dialect: str, stream: bool
-) -> None:
+def test_an_answer_that_comes_byte_by_byte_is_settled_like_any_other(stand: Stand, dialect: str, stream: bool) -> None:
     stand.behave("byte_by_byte")
     response = stand.call(dialect, stand.open(ROOMY), stream=stream)
     assert response.status_code == 200

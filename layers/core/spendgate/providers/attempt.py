@@ -7,7 +7,7 @@ idle connection is judged by the wall clock, which a freeze does not stop.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
@@ -62,13 +62,13 @@ class Answer:
     headers: tuple[tuple[str, str], ...]
     content_type: str
     response: httpx.Response = field(repr=False)
-    on_close: Callable[[], None] = field(repr=False)
+    on_close: Callable[[], Awaitable[None]] = field(repr=False)
 
     async def aclose(self) -> None:
         """Give the connection back."""
         if not self.response.is_closed:
             await self.response.aclose()
-        self.on_close()
+        await self.on_close()
 
     async def pieces(self) -> AsyncIterator[bytes]:
         """Yield the body as it comes; Unclear where it breaks off."""
@@ -92,50 +92,72 @@ class Answer:
         return b"".join(parts)
 
 
+class _Client:
+    """An HTTP client and the answers that are still read through it; once it is retired the last one closes it."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
+        self.answers: set[object] = set()
+        self.retired = False
+
+    async def retire(self) -> None:
+        self.retired = True
+        if not self.answers:
+            await self.http.aclose()
+
+    async def done(self, answer: object) -> None:
+        self.answers.discard(answer)
+        if self.retired and not self.answers:
+            await self.http.aclose()
+
+
 class Pool:
-    """The HTTP client, made anew once it has been idle for too long."""
+    """The HTTP client, made anew once it has been idle for too long; what is still read through the old one is."""
 
     def __init__(self, *, clock: Callable[[], datetime], connect_seconds: float, idle_seconds: float) -> None:
         self._clock = clock
         self._connect_seconds = connect_seconds
         self._idle = timedelta(seconds=idle_seconds)
         self._tls: ssl.SSLContext | None = None
-        self._client: httpx.AsyncClient | None = None
-        self._busy: list[Outbound] = []
+        self._client: _Client | None = None
         self._last_used = clock()
 
     async def send(self, outbound: Outbound) -> Answer:
         """Send a request once and return its answer, which the caller closes; Unsent or Unclear."""
         client = await self._current()
-        self._busy.append(outbound)
+        answer = object()
+        client.answers.add(answer)
+
+        async def done() -> None:
+            self._last_used = self._clock()
+            await client.done(answer)
+
         try:
-            response = await self._sent(client, outbound)
+            response = await self._sent(client.http, outbound)
         except BaseException:
-            self._done(outbound)
+            await done()
             raise
         return Answer(
             status=response.status_code,
             headers=_passed(response.headers),
             content_type=response.headers.get("content-type", ""),
             response=response,
-            on_close=lambda: self._done(outbound),
+            on_close=done,
         )
 
     async def aclose(self) -> None:
         """Close every connection."""
-        if self._client is not None:
-            await self._client.aclose()
-            self._client = None
+        client, self._client = self._client, None
+        if client is not None:
+            await client.http.aclose()
 
-    def _done(self, outbound: Outbound) -> None:
-        self._busy = [one for one in self._busy if one is not outbound]
-        self._last_used = self._clock()
-
-    async def _current(self) -> httpx.AsyncClient:
-        if self._client is not None and not self._busy and self._clock() - self._last_used > self._idle:
-            await self.aclose()
+    async def _current(self) -> _Client:
+        if self._client is not None and self._clock() - self._last_used > self._idle:
+            # Whatever is still read through it: a connection beside that one may have been idle all the while.
+            client, self._client = self._client, None
+            await client.retire()
         if self._client is None:
-            self._client = self._new()
+            self._client = _Client(self._new())
         return self._client
 
     def _new(self) -> httpx.AsyncClient:
