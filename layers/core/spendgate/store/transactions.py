@@ -124,7 +124,7 @@ class Update:
             "TableName": self.table,
             "Key": encode_item(self.key),
             "UpdateExpression": expression,
-            "ExpressionAttributeNames": self._names,
+            "ExpressionAttributeNames": {placeholder: name for name, placeholder in self._names.items()},
         }
         if self._values:
             update["ExpressionAttributeValues"] = self._values
@@ -140,12 +140,7 @@ class Update:
         self._clauses.setdefault(verb, []).append(clause)
 
     def _name(self, attribute: str) -> str:
-        for placeholder, known in self._names.items():
-            if known == attribute:
-                return placeholder
-        placeholder = f"#n{len(self._names)}"
-        self._names[placeholder] = attribute
-        return placeholder
+        return self._names.setdefault(attribute, f"#n{len(self._names)}")
 
     def _value(self, value: object) -> str:
         placeholder = f":v{len(self._values)}"
