@@ -11,6 +11,7 @@ from spendgate.core.route import Candidate, Framing, Provider, Route
 from spendgate.errors import BudgetMissing, RevisionConflict
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger, PolicyStale
+from tests.builders import a_price_row
 from tests.store.builders import (
     NOW,
     a_policy,
@@ -212,3 +213,13 @@ def test_managed_names_are_those_that_were_put_last(config: Config) -> None:
     config.put_managed(frozenset({"key:a"}))
 
     assert config.managed() == {"key:a"}
+
+
+def test_an_alias_is_priced_by_its_row_and_no_other_name_is(config: Config) -> None:
+    """B12: exact names and listed aliases only."""
+    row = a_price_row(model="demo-2026-01-01", aliases=("demo", "demo-latest"))
+    assert config.add_price(row, an_event())
+
+    assert [config.prices("demo", name) for name in ("demo-2026-01-01", "demo", "demo-latest")] == [(row,)] * 3
+    assert [config.prices("demo", name) for name in ("demo-2026", "demo-latest-x", "DEMO")] == [()] * 3
+    assert config.all_prices() == (row,)

@@ -16,6 +16,7 @@ from spendgate.core.price import PriceRow, rows_touching
 from spendgate.core.request import RequestFacts
 from spendgate.core.reservation import IDEMPOTENCY_KEY_LENGTH_MAX, Reservation, new_id
 from spendgate.core.route import Provider, Route
+from spendgate.core.window import Measure
 from spendgate.errors import (
     BudgetBusy,
     NotFound,
@@ -141,17 +142,22 @@ def reservation_of(
 
 
 def refusal_of(
-    denials: Sequence[Denied], facts: RequestFacts, offers: Sequence[Offer] | None, bounded: Bound | None
+    denials: Sequence[Denied],
+    rooms: Sequence[tuple[Measure, int]],
+    asked: Amounts,
+    *,
+    facts: RequestFacts,
+    offers: Sequence[Offer] | None,
+    bounded: Bound | None,
 ) -> Refused:
     """Return the refusal that is answered: of several the first of the documented order, with the cap that would fit.
 
-    The budgets that did not deny have room for all that was asked, so those that did are all that decides.
+    ``rooms`` is what is left of every limit that may be smaller than what is asked.
     """
     chosen = min(denials, key=lambda denied: precedence(denied.refusal))
     if offers is None or bounded is None or not isinstance(chosen.refusal, _SIZED):
         return chosen.refusal
-    rooms = [(denied.limit.measure, denied.room) for denied in denials if denied.limit is not None]
-    if len(rooms) < len(denials) or any(measure not in ("usd", "tokens") for measure, _ in rooms):
+    if any(measure not in ("usd", "tokens") and asked.of(measure) > room for measure, room in rooms):
         return chosen.refusal
     fits = largest_cap_that_fits(
         facts,

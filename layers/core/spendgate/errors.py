@@ -19,7 +19,7 @@ SpendgateError
         ProviderUnreachable  provider_unreachable   502  nothing was sent, the money is released
         ProviderRefusedUs    provider_refused_us    502  the provider rejects the gateway's own credentials
         OutcomeUnknown       outcome_unknown        502 or 504, sent: the money stays reserved
-        InternalFault        internal_fault         500  a defect of ours; nothing was sent
+        InternalFault        internal_fault         500  a defect of ours; the reservation, if any, tells what is held
     LedgerError
         SettlementConflict   a second settlement with another amount
         TransitionIllegal    a resolved reservation cannot be resolved again

@@ -7,7 +7,7 @@ Nothing that can be billed leaves before its reservation is committed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -16,8 +16,10 @@ from spendgate.admission import Asked, Lifetime, Reach, bound_of, check_dialect,
 from spendgate.calls import Admitted, Call, Parts, Reply
 from spendgate.core.budget import BudgetPolicy, BudgetState, is_within, new_run, run_path
 from spendgate.core.key import allows
+from spendgate.core.policy import rooms_left
 from spendgate.core.reservation import Reservation, is_id
 from spendgate.core.route import Candidate, Route
+from spendgate.core.window import Measure
 from spendgate.dialects.anthropic_messages import COUNT_TOKENS_PATH, count_tokens_body, read_count_tokens
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_object
@@ -154,7 +156,10 @@ class Gateway:
             if not denied.seen and not caller.fresh:
                 # What is remembered of a stop or a limit may be over: only what stands now refuses a call.
                 raise _Reread(path[-1].path) from denied
-            raise refusal_of(denied.denials, facts, offers, bounded) from denied
+            rooms = await self._rooms(denied, path, now)
+            raise refusal_of(
+                denied.denials, rooms, reservation.asked, facts=facts, offers=offers, bounded=bounded
+            ) from denied
         except (LedgerUnavailable, asyncio.CancelledError):
             # The reservation may have been written although no answer came. Nothing is sent, so it can be released.
             parts.fallback.defer(reservation, unbilled(None, "the ledger did not answer in time; nothing was sent"))
@@ -169,6 +174,20 @@ class Gateway:
             candidates=candidates if any(policy.failover for policy in path) else candidates[:1],
             until=now + life.call,
         )
+
+    async def _rooms(
+        self, denied: NotAdmitted, path: Sequence[BudgetPolicy], now: datetime
+    ) -> list[tuple[Measure, int]]:
+        """Return what is left of the limits in the way, so that the output cap that is told to fit does fit.
+
+        Budgets that did not object have room for all that was asked; where the ledger was not asked, all are read.
+        """
+        rooms = [room for one in denied.denials for room in one.rooms]
+        if denied.seen or any(one.limit is None for one in denied.denials):
+            return rooms
+        paths = [policy.path for policy in path]
+        states = await self._parts.offload(lambda: self._parts.ledger.budgets_on(paths))
+        return rooms + [room for state in states for room in rooms_left(state, now)]
 
     async def _route(self, caller: Caller, name: str) -> Route:
         if not allows(caller.key, name):

@@ -25,7 +25,6 @@ class Settings:
     endpoint_url: str | None = None
     call_seconds_max: int = 600
     deadline_grace_seconds: int = 10
-    settle_seconds_max: int = 2
     cache_seconds: int = 60
     connect_seconds_max: int = 5
     idle_seconds_max: int = 4
@@ -39,7 +38,6 @@ class Settings:
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
     "call_seconds_max": (1, 900),
     "deadline_grace_seconds": (0, 3600),
-    "settle_seconds_max": (1, 60),
     "cache_seconds": (0, 60),
     "connect_seconds_max": (1, 60),
     "idle_seconds_max": (0, 60),

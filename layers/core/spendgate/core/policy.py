@@ -7,13 +7,22 @@ property holds them together: ``verdict`` admits exactly where all guards hold.
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, Stop
 from spendgate.core.money import usd_text
-from spendgate.core.window import BUCKET, HOUR, bucket_start, counter, is_bucket, outside_the_hour, resets_at
+from spendgate.core.window import (
+    BUCKET,
+    HOUR,
+    Measure,
+    bucket_start,
+    counter,
+    is_bucket,
+    outside_the_hour,
+    resets_at,
+)
 from spendgate.errors import (
     BudgetBusy,
     BudgetStopped,
@@ -50,11 +59,12 @@ class AdmittedByEviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Denied:
-    """A limit stands in the way. ``room`` is what is left of it."""
+    """A limit stands in the way. ``room`` is what is left of it; ``rooms`` what is left of every limit of the budget."""
 
     refusal: Refused
     limit: Limit | None = None
     room: int = 0
+    rooms: tuple[tuple[Measure, int], ...] = ()
 
 
 Verdict = Admitted | AdmittedByEviction | Denied
@@ -84,8 +94,19 @@ def refusal_before(policy: BudgetPolicy, asked: Amounts, now: datetime) -> Denie
         return None
     for limit in policy.limits:
         if asked.of(limit.measure) > limit.maximum:
-            return Denied(refusal=_too_expensive(policy, limit, asked), limit=limit, room=limit.maximum)
+            # What is left is not known here, and can only be less than the limits themselves.
+            rooms = tuple((one.measure, one.maximum) for one in policy.limits)
+            return Denied(refusal=_too_expensive(policy, limit, asked), limit=limit, room=limit.maximum, rooms=rooms)
     return None
+
+
+def rooms_left(state: BudgetState, now: datetime) -> tuple[tuple[Measure, int], ...]:
+    """Return what is left of every limit of a budget; nothing where it only observes."""
+    if state.policy.mode == "observe":
+        return ()
+    return tuple(
+        (limit.measure, max(limit.maximum - _committed(state, limit, now), 0)) for limit in state.policy.limits
+    )
 
 
 def verdict(state: BudgetState, asked: Amounts, now: datetime) -> Verdict:
@@ -109,7 +130,8 @@ def verdict(state: BudgetState, asked: Amounts, now: datetime) -> Verdict:
         else:
             denials.append(_denied(state, limit, committed - sum(old.values()), asked, now))
     if denials:
-        return min(denials, key=lambda denial: _ORDER.index(type(denial.refusal)))
+        first = min(denials, key=lambda denial: _ORDER.index(type(denial.refusal)))
+        return replace(first, rooms=rooms_left(state, now))
     return AdmittedByEviction(buckets=evicted) if evicted else Admitted()
 
 
@@ -131,6 +153,14 @@ def limit_text(limit: Limit) -> str:
     unit = "USD" if limit.measure == "usd" else limit.measure.replace("_", " ")
     span = "in its lifetime" if limit.window == "life" else f"a {limit.window}" if limit.window != "hour" else "an hour"
     return f"{amount_text(limit.measure, limit.maximum)} {unit} {span}"
+
+
+def _committed(state: BudgetState, limit: Limit, now: datetime) -> int:
+    """Return what stands against a limit once old buckets are taken off its hour."""
+    if limit.window == "request":
+        return 0
+    committed = state.counters.get(counter(limit.measure, limit.window, now), 0)
+    return committed - sum(_evictable(state, limit, now).values()) if limit.window == "hour" else committed
 
 
 def _evictable(state: BudgetState, limit: Limit, now: datetime) -> dict[str, int]:

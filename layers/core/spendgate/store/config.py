@@ -122,12 +122,14 @@ class Config:
         self._write([Step(write=delete, subject="event", name=name)], event)
 
     def prices(self, provider: str, model: str) -> tuple[PriceRow, ...]:
-        """Return all price rows of exactly this (provider, model), the oldest first."""
-        return tuple(items.decode_row(item["row"]) for item in self._query(f"PRICE#{provider}#{model}"))
+        """Return all price rows of exactly this (provider, model) or listed alias, the oldest first."""
+        rows = [items.decode_row(item["row"]) for item in self._query(f"PRICE#{provider}#{model}")]
+        return tuple(sorted(rows, key=lambda row: row.valid_from))
 
     def all_prices(self) -> tuple[PriceRow, ...]:
         """Return every price row, by provider, model and instant."""
-        rows = [items.decode_row(item["row"]) for item in self._all("PRICE#")]
+        # A row stands under each of its names once; "#" is in the sort key of an alias only.
+        rows = [items.decode_row(item["row"]) for item in self._all("PRICE#") if "#" not in item["sk"]]
         return tuple(sorted(rows, key=lambda row: (row.provider, row.model, row.valid_from)))
 
     def add_price(self, row: PriceRow, event: Event) -> bool:
@@ -137,8 +139,14 @@ class Config:
             "sk": instant(row.valid_from),
             "row": items.row_text(row),
         }
+        steps = [Step(write=put_new(self.table, item), subject="event", name=row.id)]
+        for alias in row.aliases:
+            # The same row under another exact name; what the name is an alias of stands in the row.
+            named = {**item, "pk": f"PRICE#{row.provider}#{alias}", "sk": f"{item['sk']}#{row.model}"}
+            put: Any = {"Put": {"TableName": self.table, "Item": encode_item(named)}}
+            steps.append(Step(write=put, subject="event", name=alias))
         try:
-            self._transact([Step(write=put_new(self.table, item), subject="event", name=row.id), self._event(event)])
+            self._transact([*steps, self._event(event)])
         except ConditionsFailed:
             return False
         return True
