@@ -32,10 +32,19 @@ def moto_client() -> Iterator[DynamoDBClient]:
         client.close()
 
 
+@pytest.fixture
+def on_ministack(store_client: DynamoDBClient) -> Ledger:
+    """A ledger for many writes: moto copies its whole table at each one."""
+    return _ledger(store_client)
+
+
 @pytest.fixture(params=["ministack", "moto"])
 def either(request: pytest.FixtureRequest) -> Ledger:
     """A ledger on tables of the test's own, on each of the emulators in turn; for what happens in sequence only."""
-    client: DynamoDBClient = request.getfixturevalue("store_client" if request.param == "ministack" else "moto_client")
+    return _ledger(request.getfixturevalue("store_client" if request.param == "ministack" else "moto_client"))
+
+
+def _ledger(client: DynamoDBClient) -> Ledger:
     name = f"ledger-{secrets.token_hex(6)}"
     create_tables(client, ledger=name, config=f"{name}-config")
     return Ledger(name, client, a_timing())

@@ -165,8 +165,8 @@ def test_every_measure_counts_in_every_window(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_equality_passes_and_one_less_does_not(ledger: Ledger, measure: Measure) -> None:
-    asked = ASKED[measure]
+def test_equality_passes_and_one_less_does_not(on_ministack: Ledger, measure: Measure) -> None:
+    ledger, asked = on_ministack, ASKED[measure]
     for window in WINDOWS:
         just = opened(ledger, a_policy(f"just-{window}", limits=[limit_of(measure, window, 2 * asked)]))
         less = opened(ledger, a_policy(f"less-{window}", limits=[limit_of(measure, window, 2 * asked - 1)]))
