@@ -110,7 +110,9 @@ def _print_write_units(found: Iterable[write_units.TransactionCost], *, emulator
     ]
     _print("Write units of a whole call: reserve and settle", ("depth", "units", "at most"), sums)
     told = "agree with" if emulator_counts else "do not follow"
-    _console.print(f"Computed by DynamoDB's rules from the items; the local store's own, which leave out indexes, {told} them.")
+    _console.print(
+        f"Computed by DynamoDB's rules from the items; the local store's own, which leave out indexes, {told} them."
+    )
 
 
 def _print_cpu(found: Iterable[cpu.CallCost]) -> None:
