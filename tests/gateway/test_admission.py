@@ -1,6 +1,7 @@
 """Before anything leaves: who may call what, what fits, and how each refusal is told."""
 
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -275,6 +276,17 @@ def test_a_key_expires_at_its_instant_though_it_is_remembered(stand: Stand) -> N
     assert stand.hits == 1
 
 
+def test_a_key_that_was_moved_counts_on_its_new_budget_at_once_though_it_is_remembered(stand: Stand) -> None:
+    """G10: a budget comes from the key as it stands."""
+    budgets = "$/a: {limits: {usd: {day: 1}}}\n$/b: {limits: {usd: {day: 1}}}"
+    (key,) = stand.open_all(budgets, "$-one: {budget: $/a}").values()
+    assert stand.chat(key).status_code == 200
+    stand.open_all(budgets, "$-one: {budget: $/b}")
+    assert stand.chat(key).status_code == 200
+    assert [one.path for one in stand.reservations()] == [f"{stand.root}/a", f"{stand.root}/b"]
+    stand.audited()
+
+
 # --- models, routes, prices
 
 
@@ -407,6 +419,44 @@ def test_a_run_where_the_budget_allows_none_is_refused(stand: Stand) -> None:
     nothing_happened(stand)
 
 
+def test_a_warm_call_of_a_run_costs_one_round_trip_before_egress_and_one_after(stand: Stand) -> None:
+    key = stand.open("$: {limits: {usd: {day: 1}}, runs: {limits: {usd: {life: 1}}}}")
+    run(stand, key, "r")
+    stand.store.operations.clear()
+    assert run(stand, key, "r").status_code == 200
+    assert stand.store.operations == ["TransactWriteItems", "TransactWriteItems"]
+
+
+def test_a_run_that_another_gateway_has_begun_is_found_by_its_first_call_here(stand: Stand) -> None:
+    key = stand.open(RUNS)
+    assert [run(stand, key, "r").status_code for _ in range(2)] == [200, 200]
+    # What this gateway knows of the run is forgotten, as it is by one that has just started.
+    stand.wired.directory.forget()
+    assert refused(run(stand, key, "r"), 402, "over_budget")["budget"] == f"{stand.root}/run:r"
+    stand.audited()
+
+
+def test_a_run_that_was_stopped_passes_again_as_soon_as_it_is_resumed(stand: Stand) -> None:
+    key = stand.open("$: {limits: {usd: {day: 1}}, runs: {limits: {usd: {life: 1}}}}")
+    assert run(stand, key, "r").status_code == 200
+    path = f"{stand.root}/run:r"
+    stand.admin.stop(path, reason="it loops", by="ana")
+    assert refused(run(stand, key, "r"), 402, "budget_stopped")["budget"] == path
+    stand.admin.resume(path, reason="mended", by="ana")
+    assert run(stand, key, "r").status_code == 200
+    stand.audited()
+
+
+def test_a_run_shows_its_windows_to_its_own_key(stand: Stand) -> None:
+    key = stand.open(RUNS)
+    run(stand, key, "r")
+    seen = stand.get("/v1/budget", key, headers={"x-spendgate-run": "r"}).json()
+    assert seen["budget"] == f"{stand.root}/run:r"
+    assert seen["budgets"][-1]["windows"][0]["committed"] == COST
+    unknown = stand.get("/v1/budget", key, headers={"x-spendgate-run": "never-seen"}).json()
+    assert unknown["budget"] == stand.root
+
+
 # --- idempotency
 
 
@@ -423,6 +473,18 @@ def test_a_request_that_comes_twice_is_sent_once_and_the_second_told_of_the_firs
     assert told["state"] == "settled"
     assert stand.hits == 1
     stand.audited()
+
+
+def test_a_request_that_comes_again_while_the_first_is_in_flight_is_not_sent_either(stand: Stand) -> None:
+    key = stand.open(ROOMY)
+    stand.behave("slow", delay_seconds=1.0)
+    with ThreadPoolExecutor(1) as threads:
+        first = threads.submit(once, stand, key, "a")
+        stand.until(lambda: stand.hits == 1)
+        told = refused(once(stand, key, "a"), 409, "duplicate_request")
+        assert first.result().status_code == 200
+    assert told["state"] == "in_flight"
+    assert stand.hits == 1
 
 
 def test_an_idempotency_key_with_another_body_is_a_conflict(stand: Stand) -> None:

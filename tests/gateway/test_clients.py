@@ -216,6 +216,17 @@ def test_cache_control_and_thinking_go_through_and_a_long_cache_write_is_reserve
     settled_as_billed(stand)
 
 
+def test_the_beta_face_of_the_anthropic_client_goes_through_with_its_query_and_header(stand: Stand) -> None:
+    with stand.anthropic(stand.open(ROOMY)) as client:
+        answer = client.beta.messages.create(
+            model="claude", messages=HELLO, max_tokens=20, betas=["prompt-caching-2024-07-31"]
+        )
+    assert answer.content[0].type == "text"
+    (arrival,) = stand.provider.arrivals
+    assert arrival.headers["anthropic-beta"] == "prompt-caching-2024-07-31"
+    settled_as_billed(stand)
+
+
 def test_counting_tokens_is_free_and_reserves_nothing(stand: Stand) -> None:
     with stand.anthropic(stand.open(TIGHT)) as client:
         counted = client.messages.count_tokens(model="claude", messages=[{"role": "user", "content": "Hello" * 1000}])

@@ -73,6 +73,8 @@ def test_a_caller_who_goes_before_the_request_is_whole_reserves_nothing(stand: S
     assert stand.chat(key).status_code == 200
     assert stand.hits == 1
     assert stand.reservation().dialect == "openai"
+    # A caller's own end is no fault of ours, and nobody is woken for it.
+    assert "reason of ours" not in stand.log.getvalue()
 
 
 def test_a_caller_who_takes_nothing_does_not_hold_up_the_settlement(stand: Stand) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
@@ -71,6 +72,9 @@ class _Http:
                 return await serve(request)
             except Refused as refused:
                 return refusal(dialect or _dialect_of(request), refused)
+            except ClientDisconnect:
+                # Gone before the request was whole: nobody reads this, and it is no fault of ours.
+                return Response(status_code=400)
             except Exception:  # noqa: BLE001 - the last line of defence; it logs
                 self._log.exception("a request failed for a reason of ours", path=request.url.path)
                 return refusal(
