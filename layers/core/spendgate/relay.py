@@ -46,6 +46,9 @@ class Relay:
     async def _put(self, piece: bytes | None) -> None:
         if self._left:
             return
+        if not self._queue.full():
+            self._queue.put_nowait(piece)
+            return
         try:
             await asyncio.wait_for(self._queue.put(piece), self._stalled_seconds)
         except TimeoutError:

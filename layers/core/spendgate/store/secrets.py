@@ -4,22 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final, Protocol, cast
 
-import boto3
+import botocore.session
 from botocore.exceptions import BotoCoreError, ClientError
 
 from spendgate.errors import LedgerUnavailable
 
-if TYPE_CHECKING:
-    from mypy_boto3_secretsmanager.client import SecretsManagerClient
-
 CACHED: Final = timedelta(seconds=60)
 
 
-def secrets_manager(region: str) -> SecretsManagerClient:
+class SecretsManager(Protocol):
+    """What is used of AWS Secrets Manager's client."""
+
+    def get_secret_value(self, *, SecretId: str) -> Mapping[str, Any]:  # noqa: N803 - AWS's own name
+        """Return a secret with its ``SecretString``."""
+        ...
+
+
+def secrets_manager(region: str) -> SecretsManager:
     """Return a client of AWS Secrets Manager."""
-    return boto3.client("secretsmanager", region_name=region)
+    return cast("SecretsManager", botocore.session.get_session().create_client("secretsmanager", region_name=region))
 
 
 class Secrets:
@@ -29,7 +34,7 @@ class Secrets:
         self,
         *,
         environ: Mapping[str, str],
-        manager: Callable[[], SecretsManagerClient],
+        manager: Callable[[], SecretsManager],
         clock: Callable[[], datetime],
     ) -> None:
         self._environ = environ
@@ -57,7 +62,7 @@ class Secrets:
         if known is not None and now - known[0] < CACHED:
             return known[1]
         try:
-            value = self._manager().get_secret_value(SecretId=name)["SecretString"].strip()
+            value = str(self._manager().get_secret_value(SecretId=name)["SecretString"]).strip()
         except (ClientError, BotoCoreError, KeyError) as error:
             raise LedgerUnavailable(f"the provider's secret {name} cannot be read: {type(error).__name__}") from error
         self._known[name] = (now, value)
