@@ -24,6 +24,8 @@ from tests.scenarios.caller import Outcome, Plan
 ROOT: Final = Path(__file__).parents[2]
 # A busy machine takes its time; nothing here is slow for another reason.
 PATIENCE_SECONDS: Final = 90.0
+# For a provider that is frozen: when it wakes it breaks connections whose idle time is over, whatever came meanwhile.
+FRESH_CONNECTIONS: Final = {"SPENDGATE_IDLE_SECONDS_MAX": "0"}
 _POLL_SECONDS: Final = 0.05
 
 

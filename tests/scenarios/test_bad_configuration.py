@@ -19,7 +19,7 @@ WRONG_FILES = {
     "contradictory": (
         b"version: 1\nbudgets:\n  acme: {limits: {usd: {day: 1}}}\nkeys:\n  triage: {budget: other}\n",
         5,
-        "other",
+        "keys.triage.budget",
     ),
     "of-no-version": (b"budgets:\n  acme: {limits: {usd: {day: 1}}}\n", None, "version"),
 }

@@ -9,7 +9,7 @@ from spendgate.core.money import usd
 from tests.scenarios.caller import Outcome, Plan
 from tests.scenarios.configurations import configuration, key_of
 from tests.scenarios.conftest import Tell
-from tests.scenarios.processes import Callers, Gateway, Money, Provider, callers, gateway, provider
+from tests.scenarios.processes import FRESH_CONNECTIONS, Callers, Gateway, Money, Provider, callers, gateway, provider
 
 # Costs about two thirds of its bound, so that settling gives room back.
 PROMPT = "[[output:30]] a short question"
@@ -41,7 +41,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     state = tmp_path_factory.mktemp("ceiling") / "state"
     with provider() as demo, callers(PROCESSES) as group:
         probing = configuration(demo.url, {"probe": usd("10")})
-        with gateway(state, probing, **PATIENT) as running:
+        with gateway(state, probing, **PATIENT, **FRESH_CONNECTIONS) as running:
             probe = Plan(url=running.url, key=key_of("probe"), calls=1, prompt=PROMPT)
             bound = usd(str(group.call(probe)[0].reserved_usd))
             running.apply(configuration(demo.url, {"probe": usd("10"), **_limits(bound)}))

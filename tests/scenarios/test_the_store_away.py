@@ -12,7 +12,18 @@ from spendgate.core.money import usd
 from tests.scenarios.caller import Plan
 from tests.scenarios.configurations import configuration, key_of
 from tests.scenarios.conftest import Tell
-from tests.scenarios.processes import Callers, Gateway, Money, Provider, callers, gateway, provider, stopped, until
+from tests.scenarios.processes import (
+    FRESH_CONNECTIONS,
+    Callers,
+    Gateway,
+    Money,
+    Provider,
+    callers,
+    gateway,
+    provider,
+    stopped,
+    until,
+)
 
 LIMIT = usd("0.01")
 
@@ -31,7 +42,11 @@ class Place:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     state = tmp_path_factory.mktemp("away") / "state"
     budgets = dict.fromkeys(("reserve", "settle-whole", "settle-streamed"), LIMIT)
-    with provider() as demo, callers(1) as group, gateway(state, configuration(demo.url, budgets)) as running:
+    with (
+        provider() as demo,
+        callers(1) as group,
+        gateway(state, configuration(demo.url, budgets), **FRESH_CONNECTIONS) as running,
+    ):
         yield Place(gateway=running, provider=demo, callers=group)
 
 
