@@ -85,7 +85,7 @@ def mutated(draw: st.DrawFn, body: dict[str, Any]) -> bytes:
                     ODD
                 )
             case _:
-                holder[place[-1]] = draw(ODD)
+                holder[place[-1]] = copy.deepcopy(draw(ODD))
     # Half a surrogate pair is text that UTF-8 cannot hold; it goes out as its escape.
     return json.dumps(changed).encode()
 
