@@ -68,8 +68,8 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
 
 
 def _ratio(amount: int, whole: int | None) -> str:
-    """Return a ratio to four places, cut, not rounded: what is above 1 never looks like 1."""
+    """Return a ratio to four places, rounded up: what is above 1 never looks like 1."""
     if not whole:
         return "-"
-    thousands = -(-amount * 10_000 // whole)
-    return f"{thousands // 10_000}.{thousands % 10_000:04}"
+    parts = -(-amount * 10_000 // whole)
+    return f"{parts // 10_000}.{parts % 10_000:04}"
