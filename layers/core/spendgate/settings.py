@@ -1,7 +1,7 @@
 """The gateway's settings, read once from a mapping; every problem is told in one error."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Final
 
 from spendgate.errors import ConfigurationInvalid, Problem
@@ -48,7 +48,10 @@ _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
 }
 
 
-def read(environ: Mapping[str, str]) -> Settings:
+DEFAULTS: Final = Settings()
+
+
+def read(environ: Mapping[str, str], defaults: Settings = DEFAULTS) -> Settings:
     """Return the settings of an environment: ``SPENDGATE_CALL_SECONDS_MAX`` and so on; ConfigurationInvalid."""
     problems: list[Problem] = []
     values: dict[str, Any] = {}
@@ -62,7 +65,7 @@ def read(environ: Mapping[str, str]) -> Settings:
             problems.append(Problem(place=name, message=str(error)))
     if problems:
         raise ConfigurationInvalid(problems)
-    return Settings(**values)
+    return replace(defaults, **values)
 
 
 def _parsed(name: str, text: str) -> int | str:

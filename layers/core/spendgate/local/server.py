@@ -46,12 +46,14 @@ PORT_DEFAULT: Final = 8787
 SWEEP_SECONDS: Final = 1.0
 # Old counters are in nobody's way; the tree is walked for them once a minute.
 TRIM_ROUNDS: Final = 60
+# The emulator does some hundred transactions a second, and a crowd of callers may have to wait for it.
+LOCAL_SETTINGS: Final = Settings(ledger_deadline_seconds=5)
 GRACE_SECONDS: Final = 5
 
 
 def run_local(config: Path | None, port: int | None, state_dir: Path | None, *, ephemeral: bool, as_json: bool) -> int:
     """Run until Ctrl-C or SIGTERM; return the exit code. ConfigurationInvalid, LocalStoreFailed."""
-    settings = read(os.environ)
+    settings = read(os.environ, LOCAL_SETTINGS)
     # Before anything is started or written: a wrong file leaves nothing behind.
     text = None if config is None else _text_of(config)
 
