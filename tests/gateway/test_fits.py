@@ -6,7 +6,6 @@ import pytest
 
 from tests.gateway.stand import Stand
 
-
 BUDGETS = {
     "a smaller window behind the limit that refuses": '$: {limits: {usd: {request: "0.05", hour: "0.02"}}}',
     "a tighter budget below": '$: {limits: {usd: {request: "0.05"}}}\n$/below: {limits: {usd: {hour: "0.02"}}}',
