@@ -11,13 +11,14 @@ INSTALLED := $(VENV)/.installed
 # Folders of code that exist so far; mypy refuses an empty one.
 CODE := layers/core/spendgate tests \
 	$(if $(wildcard functions/*/*.py),functions) \
-	$(if $(wildcard benchmarks/*.py),benchmarks)
+	$(if $(wildcard benchmarks/*.py),benchmarks) \
+	$(if $(wildcard tools/*.py),tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help local demo test check format bench lock clean install
+.PHONY: help local demo test check format bench catalogue lock clean install
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 local: $(INSTALLED) ## the whole gateway on this machine, with a demo provider; Ctrl-C ends it
 	@$(VENV)/bin/spendgate local $(ARGS)
@@ -40,6 +41,9 @@ format: $(INSTALLED) ## let ruff format the code and mend what it can
 bench: $(INSTALLED) ## the figures: round trips, write units, CPU a call, import time
 	@$(RUN) -m benchmarks $(ARGS)
 
+catalogue: $(INSTALLED) ## build the shipped prices, and say where their sources differ
+	@$(RUN) -m tools.catalogue $(ARGS)
+
 install: $(INSTALLED) ## make .venv as requirements.lock says
 
 lock: $(INSTALLED) ## resolve requirements.lock anew; ARGS=--upgrade for newer versions
@@ -52,7 +56,7 @@ lock: $(INSTALLED) ## resolve requirements.lock anew; ARGS=--upgrade for newer v
 
 clean: ## remove .venv and every cache; the gateway's state in .spendgate stays
 	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
-	@find layers functions tests -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	@find layers functions tests tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Two marks: a changed lock makes the environment anew, so that it never holds what the lock does not;
 # a changed pyproject.toml only installs the project's own entry again.

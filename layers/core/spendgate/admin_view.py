@@ -148,7 +148,7 @@ def key_policy_view(*, budget: str, models: Iterable[str], expires_at: datetime 
 def provider_view(provider: Provider) -> dict[str, Any]:
     """Return a provider; its secret is a reference, never a value."""
     view: dict[str, Any] = {"dialect": provider.dialect, "base_url": provider.base_url}
-    for name in ("secret", "service_tier", "geo", "speed"):
+    for name in ("secret", "service_tier", "geo", "speed", "residency", "prices"):
         if getattr(provider, name) is not None:
             view[name] = getattr(provider, name)
     if provider.framing != Framing():

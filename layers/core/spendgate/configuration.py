@@ -5,7 +5,7 @@ with all that can be said is examples/spendgate.yaml.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
@@ -121,6 +121,12 @@ def parse(text: str, *, loopback_http: bool) -> Configuration:
     )
     findings.raise_any()
     return configuration
+
+
+def parse_prices(listed: object, providers: Iterable[str], findings: Findings) -> tuple[PriceRow, ...]:
+    """Return the rows of a list in the syntax of ``prices:``; what is wrong is found, at ``prices[n]``."""
+    document = {"providers": dict.fromkeys(providers), "prices": listed}
+    return _Reader(document, findings, loopback_http=False).prices()
 
 
 class _Reader:

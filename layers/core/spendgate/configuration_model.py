@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from spendgate.configuration_scalars import (
     EPOCH,
+    CatalogueName,
     Count,
     DateText,
     Factor,
@@ -59,6 +60,8 @@ class ProviderEntry(Entry):
     service_tier: Text | None = None
     geo: Text | None = None
     speed: Text | None = None
+    residency: Text | None = None
+    prices: CatalogueName | None = None
 
     @field_validator("dialect")
     @classmethod
@@ -124,7 +127,8 @@ class PriceEntry(CardEntry):
     fees: dict[str, Usd] = {}
     context_tokens: Positive | None = None
     output_tokens_max: Positive | None = None
-    aliases: list[ModelName] = []
+    # One write a name: with its event, a row goes into one transaction.
+    aliases: Annotated[list[ModelName], Field(max_length=64)] = []
     source: Text = ""
     checked: DateText = ""
 
@@ -237,6 +241,7 @@ _SENTENCES: Final = {
     "dict_type": "must be a mapping (name: value)",
     "model_type": "must be a mapping (name: value)",
     "list_type": "must be a list",
+    "too_long": "has more than 64 entries",
     "too_short": "is empty: name at least one, or leave it out for all",
     "string_too_long": "is too long",
 }

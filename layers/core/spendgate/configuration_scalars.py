@@ -30,6 +30,7 @@ _SPAN = re.compile(r"([1-9][0-9]{0,5})([mhd])", re.ASCII)
 _SPAN_UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 # What can stand in a URL: no space, no control character, no backslash that parsers read differently.
 _URL = re.compile(r"[!-\[\]-~]{1,2048}", re.ASCII)
+_CATALOGUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 _MODEL = re.compile(r"[!-~]{1,256}", re.ASCII)
 
 
@@ -115,6 +116,12 @@ def _model_name(value: object) -> str:
     return value
 
 
+def _catalogue_name(value: object) -> str:
+    if not isinstance(value, str) or not _CATALOGUE.fullmatch(value):
+        raise ValueError("must be the name of a shipped catalogue, like openai, or none")
+    return value
+
+
 Usd = Annotated[int, PlainValidator(_usd)]
 Rate = Annotated[int, PlainValidator(_rate)]
 Factor = Annotated[int, PlainValidator(_factor)]
@@ -124,6 +131,7 @@ Instant = Annotated[datetime, PlainValidator(_instant)]
 DateText = Annotated[str, PlainValidator(_date_text)]
 Span = Annotated[timedelta, PlainValidator(_span)]
 ModelName = Annotated[str, PlainValidator(_model_name)]
+CatalogueName = Annotated[str, PlainValidator(_catalogue_name)]
 Percent = Annotated[int, PlainValidator(_whole(1, 99))]
 Text = Annotated[str, Field(max_length=500)]
 

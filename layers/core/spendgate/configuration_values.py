@@ -27,6 +27,8 @@ def provider(name: str, entry: ProviderEntry) -> Provider:
         service_tier=entry.service_tier,
         geo=entry.geo,
         speed=entry.speed,
+        residency=entry.residency,
+        prices=entry.prices,
     )
 
 

@@ -33,7 +33,8 @@ JSON_FACTOR: Final = 2
 _PLAIN: Final = {
     "geo": frozenset({"global", "not_available"}),
     "speed": frozenset({"standard"}),
-    "residency": frozenset[str](),
+    # No request names a residency: the provider's entry does.
+    "residency": frozenset({"none"}),
 }
 _FACTOR_KINDS: Final = ("geo", "speed", "residency")
 
@@ -205,7 +206,7 @@ def _asked(facts: RequestFacts, provider: Provider, kind: str) -> str | None:
             # Fast mode is opt-in at every provider that has it, so an absent speed is the standard one.
             return facts.speed or provider.speed or "standard"
         case _:
-            return None
+            return provider.residency
 
 
 def _factor_assumed(kind: str, value: str | None, row: PriceRow) -> int:

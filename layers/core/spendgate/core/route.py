@@ -25,8 +25,10 @@ class Framing:
 class Provider:
     """An endpoint that speaks a dialect, where its secret is, and its habits of counting.
 
-    ``secret`` is a reference (``env:NAME``, ``secretsmanager:NAME``), never a value; None where the host wants none.
-    ``service_tier``, ``geo``, ``speed`` declare what an absent field means at this account; undeclared is the dearest.
+    ``kind`` is a name of ``core/kind.KINDS``; None is the plain kind of the dialect. ``secret`` is a reference (``env:NAME``, ``secretsmanager:NAME``), never a value; None where the host wants none.
+    ``service_tier``, ``geo``, ``speed`` declare what an absent field means at this account, ``residency`` where its
+    project's data stays (``none``: nowhere in particular); undeclared is the dearest. ``prices`` is the shipped
+    catalogue whose prices are this provider's; None is the one of its name.
     """
 
     name: str
@@ -37,6 +39,9 @@ class Provider:
     service_tier: str | None = None
     geo: str | None = None
     speed: str | None = None
+    residency: str | None = None
+    prices: str | None = None
+    kind: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

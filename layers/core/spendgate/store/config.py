@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -16,11 +16,13 @@ from spendgate.core.window import instant, parse_instant
 from spendgate.errors import BudgetMissing, RevisionConflict
 from spendgate.store import events, items
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
-from spendgate.store.transactions import Step, Update, put_new, raise_rev_step
+from spendgate.store.transactions import STEPS_MAX, Step, Update, put_new, raise_rev_step
 from spendgate.store.values import decode_item, encode_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+
+_Priced = tuple[PriceRow, list[Step]]
 
 _MANAGED: Final = {"pk": "META#managed", "sk": "META"}
 
@@ -123,7 +125,10 @@ class Config:
 
     def prices(self, provider: str, model: str) -> tuple[PriceRow, ...]:
         """Return all price rows of exactly this (provider, model) or listed alias, the oldest first."""
-        rows = [items.decode_row(item["row"]) for item in self._query(f"PRICE#{provider}#{model}")]
+        found = list(self._query(f"PRICE#{provider}#{model}"))
+        # Rows of the model itself outweigh those of another model that has its name as an alias.
+        own = [item for item in found if "#" not in item["sk"]]
+        rows = [items.decode_row(item["row"]) for item in own or found]
         return tuple(sorted(rows, key=lambda row: row.valid_from))
 
     def all_prices(self) -> tuple[PriceRow, ...]:
@@ -134,6 +139,35 @@ class Config:
 
     def add_price(self, row: PriceRow, event: Event) -> bool:
         """Add a price row; False if one of this (provider, model, instant) exists, which stays as it is."""
+        return self._add_batch([(row, self._price_steps(row))], lambda _: event) == 1
+
+    def add_prices(self, rows: Sequence[PriceRow], event: Callable[[Sequence[PriceRow]], Event]) -> int:
+        """Add the price rows that are absent, and return how many; what exists stays as it is.
+
+        Many go into one transaction, with one event for those that it adds: what ends early can be done again.
+        """
+        added = 0
+        for batch in _batches([(row, self._price_steps(row)) for row in rows]):
+            added += self._add_batch(batch, event)
+        return added
+
+    def _add_batch(self, batch: list[_Priced], event: Callable[[Sequence[PriceRow]], Event]) -> int:
+        # Each turn leaves out at least the row whose condition failed, so there are at most as many as rows.
+        while batch:
+            steps = [step for _, steps in batch for step in steps]
+            try:
+                self._write(steps, event([row for row, _ in batch]))
+            except ConditionsFailed as conditions:
+                present = {one.step.name for one in conditions.failed}
+                absent = [(row, steps) for row, steps in batch if row.id not in present]
+                if len(absent) == len(batch):
+                    raise
+                batch = absent
+            else:
+                break
+        return len(batch)
+
+    def _price_steps(self, row: PriceRow) -> list[Step]:
         item = {
             "pk": f"PRICE#{row.provider}#{row.model}",
             "sk": instant(row.valid_from),
@@ -145,11 +179,7 @@ class Config:
             named = {**item, "pk": f"PRICE#{row.provider}#{alias}", "sk": f"{item['sk']}#{row.model}"}
             put: Any = {"Put": {"TableName": self.table, "Item": encode_item(named)}}
             steps.append(Step(write=put, subject="event", name=alias))
-        try:
-            self._transact([*steps, self._event(event)])
-        except ConditionsFailed:
-            return False
-        return True
+        return steps
 
     # -- what the file manages ---------------------------------------------------------------------------------------
 
@@ -226,6 +256,20 @@ class Config:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
+
+
+def _batches(rows: Sequence[_Priced]) -> Iterator[list[_Priced]]:
+    """Yield the rows in groups whose steps, with one for the event, fit into a transaction."""
+    batch: list[_Priced] = []
+    size = 1
+    for row, steps in rows:
+        if batch and size + len(steps) > STEPS_MAX:
+            yield batch
+            batch, size = [], 1
+        batch.append((row, steps))
+        size += len(steps)
+    if batch:
+        yield batch
 
 
 def _without_none(item: Mapping[str, object]) -> dict[str, object]:
