@@ -62,7 +62,7 @@ def facts_in(dialect: str, document: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_dialects_are_known_by_their_names() -> None:
     assert set(DIALECTS) == {"openai", "anthropic"}
-    assert [DIALECTS[name].upstream_path for name in ("openai", "anthropic")] == ["/chat/completions", "/v1/messages"]
+    assert [DIALECTS[name].paths for name in ("openai", "anthropic")] == [("/v1/chat/completions",), ("/v1/messages",)]
 
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))

@@ -59,12 +59,12 @@ class Lifetime:
     grace: timedelta
 
 
-def check_dialect(route: Route, reached: Sequence[Reach], facts: RequestFacts) -> None:
+def check_dialect(route: Route, reached: Sequence[Reach], family: str) -> None:
     """Refuse a route that speaks another dialect than the path that was called; NotFound."""
     for reach in reached:
-        if reach.provider.dialect != facts.dialect:
+        if reach.provider.dialect != family:
             raise NotFound(
-                f"route {route.name} speaks the {reach.provider.dialect} dialect, and this path the {facts.dialect} one",
+                f"route {route.name} speaks the {reach.provider.dialect} dialect, and this path the {family} one",
                 facts=RefusalFacts(field="model", next_action="call the path of the route's dialect, or another route"),
             )
 

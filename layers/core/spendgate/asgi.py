@@ -39,11 +39,14 @@ Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[BaseRoute, ...] = ()) -> Starlette:
     """Return the application. ``routes`` are further ones that a local run serves beside the gateway's."""
     http = _Http(gateway, settings, log)
-    openai, anthropic = DIALECTS["openai"], DIALECTS["anthropic"]
+    anthropic = DIALECTS["anthropic"]
     app = Starlette(
         routes=[
-            Route("/v1/chat/completions", http.endpoint(openai, http.call(openai)), methods=["POST"]),
-            Route("/v1/messages", http.endpoint(anthropic, http.call(anthropic)), methods=["POST"]),
+            *(
+                Route(path, http.endpoint(dialect, http.call(dialect)), methods=["POST"])
+                for dialect in DIALECTS.values()
+                for path in dialect.paths
+            ),
             Route("/v1/messages/count_tokens", http.endpoint(anthropic, http.count_tokens), methods=["POST"]),
             Route("/v1/models", http.endpoint(None, http.models), methods=["GET"]),
             Route("/v1/budget", http.endpoint(None, http.budget), methods=["GET"]),
@@ -140,6 +143,7 @@ class _Http:
             raw=await _body(request, self._settings.body_bytes_max),
             headers=headers,
             query=request.url.query,
+            path=request.path_params,
             secret=secret_of(request),
             run=headers.get(_RUN_HEADER),
             idempotency_key=parse_idempotency_key(

@@ -46,6 +46,7 @@ class Call:
     headers: Mapping[str, str]
     query: str
     secret: str | None = field(repr=False)
+    path: Mapping[str, str] = field(default_factory=dict)
     run: str | None = None
     idempotency_key: str | None = None
     deadline: datetime | None = None

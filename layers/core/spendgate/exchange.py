@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from spendgate.calls import Admitted, Parts, Reply
+from spendgate.core.kind import kind_of
 from spendgate.core.money import usd_text
 from spendgate.core.reservation import Resolution
 from spendgate.core.route import Provider
@@ -29,7 +30,6 @@ from spendgate.providers import outcome
 from spendgate.providers.attempt import Answer, AnswerTooLarge, Outbound, Unclear, Unsent
 from spendgate.relay import Relay
 
-EVENT_STREAM: Final = "text/event-stream"
 _STOPPED: Final = "the gateway was stopped while the call was in flight"
 _ERROR_BYTES_MAX: Final = 1_000_000
 
@@ -90,7 +90,7 @@ class Exchange:
         try:
             if not outcome.is_answer(answer.status):
                 return await self._error(answer, outbound, is_last=is_last)
-            if EVENT_STREAM not in answer.content_type:
+            if not self._admitted.call.dialect.is_stream(answer.content_type):
                 return await self._whole(answer, outbound)
         except BaseException:
             await answer.aclose()
@@ -111,11 +111,12 @@ class Exchange:
             except LedgerUnavailable as missing:
                 await self._end(unbilled(self._candidate, "the provider's secret is missing"))
                 raise ProviderRefusedUs(str(missing), facts=self._facts()) from missing
+        path = dialect.upstream_path(admitted.request, self._candidate.model)
         query = f"?{admitted.request.query}" if admitted.request.query else ""
         cap = None if self._reservation.unpriced else self._reservation.output_cap
         return Outbound(
-            dialect=provider.dialect,
-            url=provider.base_url.rstrip("/") + dialect.upstream_path + query,
+            kind=kind_of(provider),
+            url=provider.base_url.rstrip("/") + path + query,
             body=dialect.outgoing(admitted.request, self._candidate.model, cap),
             headers=admitted.request.headers,
             secret=secret,
@@ -137,7 +138,7 @@ class Exchange:
 
     async def _error(self, answer: Answer, outbound: Outbound, *, is_last: bool) -> Reply | None:
         provider, status = self._candidate.provider, answer.status
-        if not outcome.is_unbilled(outbound.dialect, status):
+        if not outcome.is_unbilled(outbound.kind, status):
             raise await self._unknown(f"provider {provider} answered {status}", timed_out=False)
         try:
             async with asyncio.timeout(self._seconds_left()):

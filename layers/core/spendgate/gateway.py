@@ -16,6 +16,7 @@ from spendgate.admission import Asked, Lifetime, Reach, bound_of, check_dialect,
 from spendgate.calls import Admitted, Call, Parts, Reply
 from spendgate.core.budget import BudgetPolicy, BudgetState, is_within, new_run, run_path
 from spendgate.core.key import allows
+from spendgate.core.kind import kind_of
 from spendgate.core.policy import rooms_left
 from spendgate.core.reservation import Reservation, is_id
 from spendgate.core.route import Candidate, Route
@@ -60,9 +61,9 @@ class Gateway:
         route = await self._route(caller, request.facts.model)
         candidate = route.candidates[0]
         reached = await self._reach(candidate)
-        check_dialect(route, [reached], request.facts)
+        check_dialect(route, [reached], call.dialect.family)
         outbound = Outbound(
-            dialect=reached.provider.dialect,
+            kind=kind_of(reached.provider),
             url=reached.provider.base_url.rstrip("/") + COUNT_TOKENS_PATH + (f"?{call.query}" if call.query else ""),
             body=count_tokens_body(request, candidate.model),
             headers=request.headers,
@@ -116,7 +117,7 @@ class Gateway:
 
     async def _admit(self, call: Call) -> Admitted:
         caller = await self._parts.directory.caller(call.secret)
-        request = call.dialect.read(self._parsed(call), call.headers, call.query)
+        request = call.dialect.read(self._parsed(call), call.headers, call.query, call.path)
         for _ in range(ADMISSION_TRIES_MAX):
             try:
                 return await self._reserve(call, request, caller)
@@ -135,7 +136,7 @@ class Gateway:
         parts, facts = self._parts, request.facts
         route = await self._route(caller, facts.model)
         reached = [await self._reach(candidate) for candidate in route.candidates]
-        check_dialect(route, reached, facts)
+        check_dialect(route, reached, call.dialect.family)
         now = parts.clock()
         life = self._lifetime(call, now)
         path = self._path(caller, call.run, now)

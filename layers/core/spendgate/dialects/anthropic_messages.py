@@ -9,7 +9,7 @@ from typing import Any, Final
 from spendgate.core.request import CacheWrite, RequestFacts
 from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import anthropic_fields, anthropic_usage, fields
-from spendgate.dialects.dialect import Dialect, Request
+from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid, unbounded, under
 from spendgate.dialects.json_strict import compact, shown
 from spendgate.dialects.measure import json_bytes, schema_growth, text_bytes
@@ -35,7 +35,9 @@ _TOP_LEVEL: Final = fields.record(anthropic_fields.TOP_LEVEL, required=("model",
 _BETA_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 
 
-def read(body: Mapping[str, Any], headers: Mapping[str, str], query: str) -> Request:
+def read(
+    body: Mapping[str, Any], headers: Mapping[str, str], query: str, _path: Mapping[str, str] = NO_PATH
+) -> Request:
     """Read a request; RequestInvalid or CostBoundUnknown name the field, header or block."""
     _check_query(query)
     version, betas = _protocol_headers(headers)
@@ -230,7 +232,9 @@ class _Measured:
 
 DIALECT: Final = Dialect(
     name=NAME,
-    upstream_path="/v1/messages",
+    family="anthropic",
+    paths=("/v1/messages",),
+    upstream_path=lambda _request, _model: "/v1/messages",
     read=read,
     outgoing=outgoing,
     meter=anthropic_usage.meter,

@@ -2,11 +2,19 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from types import MappingProxyType
+from typing import Any, Final, Protocol
 
 from spendgate.core.request import RequestFacts
 from spendgate.core.usage import UsageReport
 from spendgate.errors import Refused
+
+NO_PATH: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def is_event_stream(content_type: str) -> bool:
+    """Tell a stream of server-sent events."""
+    return "text/event-stream" in content_type
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +52,19 @@ class Meter(Protocol):
         ...
 
 
+class ReadRequest(Protocol):
+    """Reads a request strictly."""
+
+    def __call__(
+        self, body: Mapping[str, Any], headers: Mapping[str, str], query: str, path: Mapping[str, str] = NO_PATH, /
+    ) -> Request:
+        """Return the request; RequestInvalid or CostBoundUnknown, naming the field.
+
+        ``path`` holds what the path names, such as the model of a dialect that has it there.
+        """
+        ...
+
+
 class ReadAnswer(Protocol):
     """Reads a whole JSON answer."""
 
@@ -56,19 +77,24 @@ class ReadAnswer(Protocol):
 class Dialect:
     """One wire protocol.
 
-    ``read(body, headers, query)`` raises RequestInvalid or CostBoundUnknown, naming the field. ``outgoing(request,
-    model, output_cap)`` gives the body to send: the candidate's model, and the output cap stamped where the caller
-    gave none (the number that was bounded; None for a call that nothing bounds). ``meter(request)`` reads an SSE
-    answer, ``report(body, request)`` a whole JSON one. ``refusal(refused, request_id)`` is the error document that the
-    dialect's SDKs parse; ``stream_error`` the same as an in-band event for a stream that has begun. ``upstream_path``
-    is appended to the provider's base URL.
+    ``family`` is what a provider's ``dialect`` must be to serve it: one provider speaks several wire protocols.
+    ``paths`` are the gateway's own, in Starlette's notation. ``read`` raises RequestInvalid or CostBoundUnknown, naming
+    the field. ``outgoing(request, model, output_cap)`` gives the body to send: the candidate's model, and the output
+    cap stamped where the caller gave none (the number that was bounded; None for a call that nothing bounds).
+    ``upstream_path(request, model)`` is appended to the provider's base URL. ``is_stream(content_type)`` tells an
+    answer that comes in pieces, which ``meter(request)`` reads; ``report(body, request)`` reads a whole one.
+    ``refusal(refused, request_id)`` is the error document that the dialect's SDKs parse; ``stream_error`` the same
+    as an in-band event for a stream that has begun.
     """
 
     name: str
-    upstream_path: str
-    read: Callable[[Mapping[str, Any], Mapping[str, str], str], Request]
+    family: str
+    paths: tuple[str, ...]
+    upstream_path: Callable[[Request, str], str]
+    read: ReadRequest
     outgoing: Callable[[Request, str, int | None], bytes]
     meter: Callable[[Request], Meter]
     report: ReadAnswer
     refusal: Callable[[Refused, str], dict[str, Any]]
     stream_error: Callable[[Refused, str], bytes]
+    is_stream: Callable[[str], bool] = is_event_stream

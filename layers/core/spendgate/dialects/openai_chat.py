@@ -8,7 +8,7 @@ from typing import Any, Final
 from spendgate.core.request import RequestFacts
 from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import fields, openai_fields, openai_usage
-from spendgate.dialects.dialect import Dialect, Request
+from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid, under
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.measure import json_bytes, schema_growth, text_bytes
@@ -34,7 +34,9 @@ _ERROR_TYPES: Final = {
 _TOP_LEVEL: Final = fields.record(openai_fields.TOP_LEVEL, required=("model", "messages"))
 
 
-def read(body: Mapping[str, Any], headers: Mapping[str, str], query: str) -> Request:  # noqa: ARG001  no header of this protocol goes along
+def read(
+    body: Mapping[str, Any], _headers: Mapping[str, str], query: str, _path: Mapping[str, str] = NO_PATH
+) -> Request:
     """Read a request; RequestInvalid or CostBoundUnknown name the field."""
     if query:
         invalid("the query", "empty")
@@ -240,7 +242,9 @@ class _Measured:
 
 DIALECT: Final = Dialect(
     name=NAME,
-    upstream_path="/chat/completions",
+    family="openai",
+    paths=("/v1/chat/completions",),
+    upstream_path=lambda _request, _model: "/chat/completions",
     read=read,
     outgoing=outgoing,
     meter=openai_usage.meter,

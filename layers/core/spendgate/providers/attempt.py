@@ -7,13 +7,14 @@ idle connection is judged by the wall clock, which a freeze does not stop.
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
 import httpx
 
+from spendgate.core.kind import Kind
 from spendgate.errors import SpendgateError
 
 # What of a provider's answer is passed on; everything else (cookies, addresses, internals) stays here.
@@ -21,10 +22,6 @@ HEADERS_PASSED: Final = frozenset(
     {"content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry"}
 )
 HEADERS_PASSED_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms", "openai-version")
-AUTHORIZATION: Final[Mapping[str, tuple[str, str]]] = {
-    "openai": ("authorization", "Bearer {}"),
-    "anthropic": ("x-api-key", "{}"),
-}
 
 
 class Unsent(SpendgateError):
@@ -47,7 +44,7 @@ class AnswerTooLarge(SpendgateError):
 class Outbound:
     """One request to a provider. ``secret`` is put into it here, and is in no representation of this value."""
 
-    dialect: str
+    kind: Kind
     url: str
     body: bytes
     headers: tuple[tuple[str, str], ...]
@@ -197,7 +194,7 @@ def _headers(outbound: Outbound) -> list[tuple[str, str]]:
         *outbound.headers,
     ]
     if outbound.secret is not None:
-        name, form = AUTHORIZATION[outbound.dialect]
+        name, form = outbound.kind.authorization
         headers.append((name, form.format(outbound.secret)))
     return headers
 
