@@ -111,6 +111,8 @@ def calls(draw: st.DrawFn) -> tuple[RequestFacts, tuple[Offer, ...]]:
             structured=st.booleans(),
             output_cap=st.none() | st.integers(0, 500),
             choices=st.integers(1, 4),
+            has_output=st.sampled_from((True, True, True, False)),
+            inputs=st.integers(1, 3),
             cache_write=st.sampled_from(("none", "short", "long")),
             service_tier=tiers,
             geo=places,

@@ -34,7 +34,7 @@ from spendgate.core.budget import (
 )
 from spendgate.core.price import PriceRow
 from spendgate.core.route import CANDIDATES_MAX, Candidate, Provider, Route
-from spendgate.dialects.registry import DIALECTS
+from spendgate.dialects.registry import FAMILIES
 
 # With its counters, a budget's item must stay under 1 KB: two write units a transaction.
 LIMITS_MAX: Final = 12
@@ -278,7 +278,7 @@ class _Reader:
             if first.setdefault(candidate, index) != index:
                 self._findings.add((*place, index), "is listed twice")
             dialect = _field(providers.get(candidate.provider), "dialect")
-            if isinstance(dialect, str) and dialect in DIALECTS:
+            if isinstance(dialect, str) and dialect in FAMILIES:
                 spoken.setdefault(dialect, candidate.provider)
         if len(spoken) > 1:
             both = " and ".join(f"{dialect} ({shown(name)})" for dialect, name in spoken.items())

@@ -32,7 +32,7 @@ from spendgate.configuration_yaml import Findings, Place, shown
 from spendgate.core.budget import Mode
 from spendgate.core.key import is_well_formed
 from spendgate.core.price import STANDARD_TIER_NAMES
-from spendgate.dialects.registry import DIALECTS
+from spendgate.dialects.registry import FAMILIES
 
 _SECRET_REFERENCE = re.compile(r"env:[A-Za-z_][A-Za-z0-9_]{0,255}|secretsmanager:[A-Za-z0-9/_+=.@:-]{1,2048}", re.ASCII)
 
@@ -66,8 +66,8 @@ class ProviderEntry(Entry):
     @field_validator("dialect")
     @classmethod
     def _spoken(cls, value: str) -> str:
-        if value not in DIALECTS:
-            raise ValueError(f"is no dialect that is spoken here{did_you_mean(value, DIALECTS)}")
+        if value not in FAMILIES:
+            raise ValueError(f"is no dialect that is spoken here{did_you_mean(value, FAMILIES)}")
         return value
 
     @field_validator("base_url")

@@ -116,7 +116,8 @@ def input_tokens_max(facts: RequestFacts, framing: Framing, context_tokens: int 
     tokens = facts.text_bytes + JSON_FACTOR * facts.json_bytes + framing.request + framing.part * facts.parts
     if facts.tools or facts.structured:
         tokens += framing.tooling + framing.tool * facts.tools
-    return tokens if context_tokens is None else min(tokens, context_tokens)
+    # Each of several inputs is read in a context of its own.
+    return tokens if context_tokens is None else min(tokens, context_tokens * facts.inputs)
 
 
 def settled_cost(report: UsageReport, usage: Usage, quote: Quote, *, start: datetime, end: datetime) -> Picodollars:
@@ -152,7 +153,7 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     context = max(known) if len(known) == len(contexts) else None
     framing = offer.provider.framing
     tokens_in = input_tokens_max(facts, framing, context)
-    tokens_out = (cap + framing.output_overshoot) * facts.choices
+    tokens_out = (cap + framing.output_overshoot) * facts.choices if facts.has_output else 0
     factors = _factors_assumed(facts, offer)
     worst, worst_terms = 0, Terms()
     for row in offer.rows:

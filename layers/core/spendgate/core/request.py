@@ -14,6 +14,8 @@ class RequestFacts:
     ``json_bytes`` the greater of the compact and the ASCII-escaped length of all JSON that the provider prints
     again (tools, schemas, tool call arguments), not yet multiplied; ``parts`` counts messages and content parts.
     ``output_cap`` is None where the request has none. ``choices`` multiplies the output (OpenAI's ``n``).
+    ``has_output`` is False where the answer has no tokens (embeddings), so that nothing can overshoot. ``inputs`` counts
+    what the model reads apart from each other, each in a context of its own (a list of prompts, of texts to embed).
     ``tool_results`` counts the tool results that this request brings back after the last assistant message.
     ``cache_write`` is the dearest cache lifetime that the request asks the provider to write.
     """
@@ -28,6 +30,8 @@ class RequestFacts:
     structured: bool = False
     output_cap: int | None = None
     choices: int = 1
+    has_output: bool = True
+    inputs: int = 1
     cache_write: CacheWrite = "none"
     tool_results: int = 0
     service_tier: str | None = None

@@ -10,3 +10,6 @@ from spendgate.dialects.dialect import Dialect
 DIALECTS: Final[Mapping[str, Dialect]] = MappingProxyType(
     {dialect.name: dialect for dialect in (openai_chat.DIALECT, anthropic_messages.DIALECT)}
 )
+
+# What a provider's ``dialect`` may be: each serves every wire protocol of its family.
+FAMILIES: Final = tuple(dict.fromkeys(dialect.family for dialect in DIALECTS.values()))
