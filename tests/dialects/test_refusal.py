@@ -10,7 +10,7 @@ import openai
 import pytest
 
 from spendgate import errors
-from spendgate.dialects import anthropic_messages, openai_chat
+from spendgate.dialects import anthropic_messages, openai_chat, openai_common
 from spendgate.dialects.registry import DIALECTS
 from spendgate.errors import BudgetBusy, OverBudget, RefusalFacts, Refused
 from tests.dialects.builders import chunk, events, message_stream
@@ -104,14 +104,14 @@ def test_a_fact_that_does_not_apply_is_null_and_one_that_was_not_set_is_absent(
 def test_an_error_has_the_type_that_its_dialect_uses(
     kind: type[Refused], openai_type: str, anthropic_type: str
 ) -> None:
-    assert openai_chat.refusal(kind("Why."), "r")["error"]["type"] == openai_type
+    assert openai_common.refusal(kind("Why."), "r")["error"]["type"] == openai_type
     assert anthropic_messages.refusal(kind("Why."), "r")["error"]["type"] == anthropic_type
 
 
 def test_a_refused_field_is_openais_param() -> None:
     refused = errors.RequestInvalid("n must be a number.", facts=RefusalFacts(field="n"))
 
-    assert openai_chat.refusal(refused, "r")["error"]["param"] == "n"
+    assert openai_common.refusal(refused, "r")["error"]["param"] == "n"
 
 
 class Gateway:
@@ -174,7 +174,7 @@ def test_openais_client_raises_an_error_in_a_stream_that_has_begun(cut: bytes) -
         openai_chat.read({"model": "m", "messages": [{"role": "user", "content": "x"}]}, {}, "")
     )
     flowed = meter.feed(first + cut) + meter.end()
-    gateway = streaming(flowed + openai_chat.stream_error(BudgetBusy("Cut."), "req_1"))
+    gateway = streaming(flowed + openai_common.stream_error(BudgetBusy("Cut."), "req_1"))
     stream = gateway.openai().chat.completions.create(
         model="m", messages=[{"role": "user", "content": "x"}], stream=True
     )

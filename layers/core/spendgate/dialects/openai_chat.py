@@ -1,19 +1,15 @@
 """The dialect of OpenAI's chat completions, which most compatible servers speak too."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from spendgate.core.request import RequestFacts
-from spendgate.core.usage import COUNT_MAX
-from spendgate.dialects import fields, openai_fields, openai_usage
+from spendgate.dialects import fields, openai_common, openai_fields, openai_usage
 from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid, under
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.measure import json_bytes, schema_growth, text_bytes
-from spendgate.dialects.refusal import facts_document
-from spendgate.errors import Refused
 
 NAME: Final = "openai"
 CAP_FIELDS: Final = ("max_completion_tokens", "max_tokens")
@@ -21,16 +17,6 @@ CAP_FIELDS: Final = ("max_completion_tokens", "max_tokens")
 STAMPED_CAP_FIELD: Final = "max_completion_tokens"
 CHOICES_MAX: Final = 128
 
-_TIERS: Final = {"auto": None, "fast": "priority"}
-_ERROR_TYPES: Final = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    402: "spend_limit",
-    403: "permission_error",
-    404: "not_found_error",
-    409: "conflict_error",
-    429: "rate_limit_error",
-}
 _TOP_LEVEL: Final = fields.record(openai_fields.TOP_LEVEL, required=("model", "messages"))
 
 
@@ -65,26 +51,7 @@ def outgoing(request: Request, model: str, output_cap: int | None) -> bytes:
     return compact(body)
 
 
-def refusal(refused: Refused, request_id: str) -> dict[str, Any]:
-    """Return the error document that OpenAI's SDKs parse; they keep ``error`` as the error's body."""
-    return {
-        "error": {
-            "message": str(refused),
-            "type": _ERROR_TYPES.get(refused.status, "server_error"),
-            "param": refused.facts.field,
-            **facts_document(refused),
-            "request_id": request_id,
-        }
-    }
-
-
-def stream_error(refused: Refused, request_id: str) -> bytes:
-    """Return the refusal as an event; the blank lines before it close whatever was cut."""
-    return b"\n\ndata: " + json.dumps(refusal(refused, request_id)).encode() + b"\n\n"
-
-
 def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
-    tier = body.get("service_tier")
     return RequestFacts(
         dialect=NAME,
         model=body["model"],
@@ -95,11 +62,11 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         tools=len(body.get("tools") or []) + len(body.get("functions") or []),
         structured=(body.get("response_format") or {"type": "text"})["type"] != "text",
         output_cap=_output_cap(body),
-        choices=_choices(body.get("n")),
+        choices=openai_common.count(body.get("n"), "n", most=CHOICES_MAX),
         # Models from gpt-5.6 on write to the cache without being asked, and bill it.
         cache_write="long" if measured.long_cache else "short",
         tool_results=_tool_results(body["messages"]),
-        service_tier=_TIERS.get(tier, tier) if tier is not None else None,
+        service_tier=openai_common.service_tier(body),
     )
 
 
@@ -109,22 +76,8 @@ def _wants_usage(body: Mapping[str, Any]) -> bool:
 
 def _output_cap(body: Mapping[str, Any]) -> int | None:
     """Return the caller's cap; of two the larger, since servers differ in which one wins."""
-    caps = [_cap(body[name], name) for name in CAP_FIELDS if body.get(name) is not None]
+    caps = [openai_common.output_cap(body[name], name) for name in CAP_FIELDS if body.get(name) is not None]
     return max(caps, default=None)
-
-
-def _cap(value: Any, name: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= COUNT_MAX:
-        invalid(name, "a whole number of at least 1")
-    return value
-
-
-def _choices(value: Any) -> int:
-    if value is None:
-        return 1
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= CHOICES_MAX:
-        invalid("n", f"a whole number from 1 to {CHOICES_MAX}")
-    return value
 
 
 def _tool_results(messages: list[dict[str, Any]]) -> int:
@@ -163,8 +116,7 @@ class _Measured:
         self._stop(body.get("stop"))
         if body.get("prediction") is not None:
             self._content(body["prediction"]["content"], "prediction.content")
-        options = body.get("prompt_cache_options") or {}
-        self._cache_ttl(options)
+        self._cache_ttl(body.get("prompt_cache_options"))
 
     def _message(self, message: Any, place: str) -> None:
         fields.json_object(message, place)
@@ -200,7 +152,7 @@ class _Measured:
         openai_fields.PARTS[kind](part, place)
         self.parts += 1
         self.text += text_bytes(part[kind])
-        self._cache_ttl(part.get("prompt_cache_breakpoint") or {})
+        self._cache_ttl(part.get("prompt_cache_breakpoint"))
 
     def _function(self, tool: Mapping[str, Any], function: Mapping[str, Any], place: str) -> None:
         self.json += json_bytes(tool)
@@ -236,8 +188,8 @@ class _Measured:
             invalid("stop", "a string or an array of strings")
         self.text += sum(text_bytes(word) for word in words)
 
-    def _cache_ttl(self, options: Mapping[str, Any]) -> None:
-        self.long_cache = self.long_cache or options.get("ttl") == openai_fields.CACHE_TTL_LONG
+    def _cache_ttl(self, options: Mapping[str, Any] | None) -> None:
+        self.long_cache = self.long_cache or openai_common.writes_long(options)
 
 
 DIALECT: Final = Dialect(
@@ -249,6 +201,6 @@ DIALECT: Final = Dialect(
     outgoing=outgoing,
     meter=openai_usage.meter,
     report=openai_usage.report,
-    refusal=refusal,
-    stream_error=stream_error,
+    refusal=openai_common.refusal,
+    stream_error=openai_common.stream_error,
 )
