@@ -254,6 +254,21 @@ def test_b13_an_answer_is_settled_with_its_pinned_rows_whatever_the_clock_says()
     assert settled_cost(UsageReport(), Usage(input_uncached=1), quote, start=early, end=early) == 2_500_000
 
 
+def test_a_residency_is_assumed_unless_the_provider_says_that_there_is_none() -> None:
+    """OpenAI's data residency costs 1.1 times, and neither a request nor an answer shows it."""
+    row = a_price_row(factors=(("residency", "eu", 1_100_000), ("residency", "us", 1_050_000)))
+
+    def terms(residency: str | None) -> Terms:
+        offer = replace(an_offer(row), provider=replace(a_provider(), residency=residency))
+        return bound(facts(), [offer], output_tokens_default=None).quotes[0].terms
+
+    assert terms(None) == terms("eu") == Terms(factors=(("residency", 1_100_000),))
+    assert terms("us") == Terms(factors=(("residency", 1_050_000),))
+    assert terms("none") == Terms()
+    with pytest.raises(CostBoundUnknown, match="residency 'mars' has no price"):
+        terms("mars")
+
+
 def test_a_factor_of_one_is_no_term() -> None:
     row = a_price_row(factors=(("geo", "us", FACTOR_ONE),))
 

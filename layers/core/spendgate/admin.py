@@ -16,6 +16,7 @@ from spendgate import configuration
 from spendgate.admin_apply import Applier
 from spendgate.admin_input import invalid, sentence
 from spendgate.admin_plan import Snapshot, is_run, plan
+from spendgate.admin_prices import Prices
 from spendgate.admin_view import (
     budget_view,
     counter_text,
@@ -26,12 +27,15 @@ from spendgate.admin_view import (
     reservation_view,
     stop_view,
 )
+from spendgate.catalogue import Catalogue, no_catalogue, rows_for, unknown_catalogues
+from spendgate.configuration import Configuration
 from spendgate.core.budget import PATH_LENGTH_MAX, BudgetState, Stop, is_within
 from spendgate.core.event import Event
 from spendgate.core.key import KEY_BYTES, Key, hash_secret, new_secret
 from spendgate.core.reservation import STATES, Reservation, is_id
 from spendgate.errors import (
     BudgetMissing,
+    ConfigurationInvalid,
     NotFound,
     RefusalFacts,
     RequestConflict,
@@ -60,13 +64,15 @@ class Admin:
     randomness: Callable[[int], bytes]
     # Plain-http providers on loopback: for local runs only.
     loopback_http: bool = False
+    # The prices that are shipped with this gateway.
+    catalogue: Catalogue = no_catalogue
 
     # --- the configuration file
 
     def plan(self, text: str) -> dict[str, Any]:
         """Return what applying a file would change, and the id under which exactly that can be applied."""
         parsed = configuration.parse(text, loopback_http=self.loopback_http)
-        return plan(text, parsed, self._snapshot(), self.clock()).view()
+        return plan(text, parsed, self._snapshot(parsed), self.clock()).view()
 
     def apply(self, text: str, *, by: str, plan_id: str | None = None) -> dict[str, Any]:
         """Apply a file, and return the secrets of new keys, this once.
@@ -74,7 +80,7 @@ class Admin:
         RevisionConflict where the file or the store is no longer what ``plan_id`` was made from.
         """
         parsed = configuration.parse(text, loopback_http=self.loopback_http)
-        snapshot = self._snapshot()
+        snapshot = self._snapshot(parsed)
         planned = plan(text, parsed, snapshot, self.clock())
         if plan_id is not None and plan_id != planned.id:
             raise RevisionConflict("the file or what is stored has changed since this plan was made: plan again")
@@ -88,6 +94,11 @@ class Admin:
             randomness=self.randomness,
         )
         return {**planned.view(), **applier.apply(planned).view()}
+
+    @property
+    def prices(self) -> Prices:
+        """What models cost."""
+        return Prices(self.config, self.catalogue, clock=self.clock)
 
     # --- budgets
 
@@ -244,7 +255,10 @@ class Admin:
 
     # --- private
 
-    def _snapshot(self) -> Snapshot:
+    def _snapshot(self, parsed: Configuration) -> Snapshot:
+        unknown = unknown_catalogues(parsed.providers, self.catalogue)
+        if unknown:
+            raise ConfigurationInvalid(unknown)
         return Snapshot(
             budgets=tuple(state for state in self.ledger.budgets() if not is_run(state.policy.path)),
             keys=self.config.keys(),
@@ -252,6 +266,7 @@ class Admin:
             routes=self.config.routes(),
             prices=self.config.all_prices(),
             managed=self.config.managed(),
+            shipped=rows_for(parsed.providers, self.catalogue),
         )
 
     def _keys_named(self, name: str) -> list[Key]:

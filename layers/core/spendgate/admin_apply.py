@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from spendgate.admin_plan import Change, Plan, Snapshot, managed_names, price_name
+from spendgate.catalogue import load
 from spendgate.configuration import Configuration, KeySpec
 from spendgate.core.event import Event
 from spendgate.core.key import KEY_BYTES, Key, hash_secret, new_secret
@@ -75,6 +76,9 @@ class Applier:
                 self._budget(change)
             case "price":
                 self._price(change)
+            case "catalogue":
+                rows = [row for row in self.snapshot.shipped if row.provider == change.name]
+                load(self.config, rows, now=self.clock(), by=self.by)
             case "provider":
                 provider = next(one for one in self.configuration.providers if one.name == change.name)
                 self.config.put_provider(provider, self._event(change))

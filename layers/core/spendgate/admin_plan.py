@@ -16,6 +16,7 @@ from spendgate.admin_view import (
     route_view,
 )
 from spendgate.admin_warnings import warnings
+from spendgate.catalogue import addable
 from spendgate.configuration import Configuration, KeySpec
 from spendgate.core.budget import RUN_PREFIX, BudgetState
 from spendgate.core.key import Key, hash_secret
@@ -23,7 +24,7 @@ from spendgate.core.price import PriceRow
 from spendgate.core.route import Provider, Route
 from spendgate.errors import ConfigurationInvalid, Problem
 
-Kind = Literal["budget", "price", "provider", "route", "key"]
+Kind = Literal["budget", "price", "catalogue", "provider", "route", "key"]
 Action = Literal["create", "update", "keep", "revoke", "delete", "kept"]
 
 WRITES: Final[frozenset[Action]] = frozenset({"create", "update", "revoke", "delete"})
@@ -51,7 +52,10 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """What is stored, at one read. Runs are left out: they come and go while agents work."""
+    """What is stored, at one read, and what is shipped for the file's providers.
+
+    Runs are left out: they come and go while agents work.
+    """
 
     budgets: tuple[BudgetState, ...]
     keys: tuple[Key, ...]
@@ -59,6 +63,7 @@ class Snapshot:
     routes: tuple[Route, ...]
     prices: tuple[PriceRow, ...]
     managed: frozenset[str]
+    shipped: tuple[PriceRow, ...] = ()
 
     def budget(self, path: str) -> BudgetState | None:
         return next((state for state in self.budgets if state.policy.path == path), None)
@@ -101,6 +106,7 @@ def plan(text: str, configuration: Configuration, snapshot: Snapshot, now: datet
         *_routes_gone(configuration, snapshot),
         *_budgets(configuration, snapshot),
         *_prices(configuration, snapshot),
+        *_catalogues(configuration, snapshot),
         *_providers(configuration, snapshot),
         *_routes(configuration, snapshot),
         *_keys(configuration, snapshot),
@@ -108,7 +114,7 @@ def plan(text: str, configuration: Configuration, snapshot: Snapshot, now: datet
     return Plan(
         id=plan_id(text, snapshot),
         changes=changes,
-        warnings=tuple(warnings(configuration, snapshot.budgets, snapshot.prices, now)),
+        warnings=tuple(warnings(configuration, snapshot.budgets, snapshot.prices, snapshot.shipped, now)),
     )
 
 
@@ -121,6 +127,7 @@ def plan_id(text: str, snapshot: Snapshot) -> str:
         "providers": sorted((one.name, provider_view(one)) for one in snapshot.providers),
         "routes": sorted((one.name, route_view(one)) for one in snapshot.routes),
         "prices": sorted(row.id for row in snapshot.prices),
+        "shipped": sorted(row.id for row in snapshot.shipped),
         "managed": sorted(snapshot.managed),
     }
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:32]
@@ -224,6 +231,14 @@ def _prices(configuration: Configuration, snapshot: Snapshot) -> Iterator[Change
                 after=price_view(row),
                 note="a price row is never overwritten; add one with a new `from`",
             )
+
+
+def _catalogues(configuration: Configuration, snapshot: Snapshot) -> Iterator[Change]:
+    missing = addable(snapshot.shipped, (*snapshot.prices, *configuration.prices))
+    for provider in dict.fromkeys(row.provider for row in snapshot.shipped):
+        count = sum(row.provider == provider for row in missing)
+        action: Action = "create" if count else "keep"
+        yield Change(kind="catalogue", name=provider, action=action, after={"shipped_prices": count} if count else None)
 
 
 def _providers(configuration: Configuration, snapshot: Snapshot) -> Iterator[Change]:

@@ -42,13 +42,24 @@ def no_catalogue(name: str) -> tuple[PriceRow, ...] | None:
 
 
 def rows_for(providers: Iterable[Provider], catalogue: Catalogue) -> tuple[PriceRow, ...]:
-    """Return the shipped rows of these providers, each under its own name: ``prices`` names whose they are."""
+    """Return the shipped rows of these providers, each under its own name.
+
+    Whose they are says ``prices``; else they are those of the provider's name, else of its kind.
+    """
     return tuple(
         row if row.provider == provider.name else replace(row, provider=provider.name)
         for provider in providers
-        if (provider.prices or provider.name) != NO_CATALOGUE
-        for row in catalogue(provider.prices or provider.name) or ()
+        for row in _rows_of(provider, catalogue)
     )
+
+
+def unknown_catalogues(providers: Iterable[Provider], catalogue: Catalogue) -> list[Problem]:
+    """Return a problem for each provider that names a catalogue which is not shipped."""
+    return [
+        Problem(f"providers.{provider.name}.prices", f"there is no shipped catalogue {provider.prices!r}")
+        for provider in providers
+        if provider.prices not in (None, NO_CATALOGUE) and catalogue(provider.prices) is None
+    ]
 
 
 def load(config: Config, rows: Sequence[PriceRow], *, now: datetime, by: str) -> LoadReport:
@@ -101,6 +112,13 @@ def addable(rows: Sequence[PriceRow], stored: Sequence[PriceRow]) -> list[PriceR
     return found
 
 
+def rows_named(rows: Iterable[PriceRow], provider: str, name: str) -> tuple[PriceRow, ...]:
+    """Return the rows that price a name: those of the model itself, else those that have it as an alias."""
+    found = [row for row in rows if row.provider == provider and name in (row.model, *row.aliases)]
+    own = [row for row in found if row.model == name]
+    return tuple(own or found)
+
+
 def differs(stored: PriceRow, shipped: PriceRow) -> bool:
     """Tell whether a stored row says another price, or another size, than the shipped one."""
     return _said(stored) != _said(shipped)
@@ -111,6 +129,12 @@ def is_stale(shipped: PriceRow, now: datetime) -> bool:
     if not shipped.checked:
         return True
     return datetime.fromisoformat(shipped.checked).replace(tzinfo=now.tzinfo) + FRESH_FOR < now
+
+
+def _rows_of(provider: Provider, catalogue: Catalogue) -> tuple[PriceRow, ...]:
+    if provider.prices is not None:
+        return () if provider.prices == NO_CATALOGUE else catalogue(provider.prices) or ()
+    return catalogue(provider.name) or (catalogue(provider.kind) if provider.kind else None) or ()
 
 
 def _said(row: PriceRow) -> PriceRow:

@@ -17,7 +17,7 @@ from spendgate.cli.session import Session, show, talks_to_gateway
 FILE_BYTES_MAX: Final = 512 * 1024
 MARKS: Final = {"create": "+", "update": "~", "revoke": "-", "delete": "-", "kept": "!", "keep": "="}
 _STYLES: Final = {"+": "green", "~": "yellow", "-": "red", "!": "bold", "=": "dim"}
-_KINDS: Final = ("budget", "price", "provider", "route", "key")
+_KINDS: Final = ("budget", "price", "catalogue", "provider", "route", "key")
 
 file_option = click.option(
     "-f",
@@ -43,7 +43,7 @@ Examples:
 @talks_to_gateway
 def plan(session: Session, file: IO[bytes], *, check: bool) -> int:
     """Show what applying a configuration file would change; change nothing."""
-    planned = _plan(session.gateway, _text(file))
+    planned = _plan(session.gateway, text_of(file))
     session.answer(planned, _shown(planned))
     return exit_codes.NO if check and planned["writes"] else exit_codes.OK
 
@@ -67,7 +67,7 @@ def apply(session: Session, file: IO[bytes], *, yes: bool) -> int:
     """
     if session.as_json and not yes:
         raise click.UsageError("--json asks no question: add --yes")
-    text, gateway = _text(file), session.gateway
+    text, gateway = text_of(file), session.gateway
     planned = _plan(gateway, text)
     if not session.as_json:
         show(_shown(planned))
@@ -91,7 +91,7 @@ def _confirmed() -> bool:
         raise Interrupted("nothing was changed: there was no answer (--yes applies without asking)") from error
 
 
-def _text(file: IO[bytes]) -> str:
+def text_of(file: IO[bytes]) -> str:
     raw = file.read(FILE_BYTES_MAX + 1)
     if len(raw) > FILE_BYTES_MAX:
         raise click.BadParameter(f"{file.name} has more than {FILE_BYTES_MAX} bytes", param_hint="--file")
@@ -128,7 +128,7 @@ def _table(changes: list[Mapping[str, Any]]) -> Table:
 
 
 def _details(change: Mapping[str, Any]) -> Iterator[str]:
-    before, after = _flat(change["before"]), _flat(change["after"])
+    before, after = flat(change["before"]), flat(change["after"])
     match change["action"]:
         case "create":
             yield from ([f"{name} {value}" for name, value in after.items()] or ["no limits of its own"])
@@ -153,18 +153,18 @@ def _difference(name: str, before: str | None, after: str | None) -> str:
     return f"- {name} {before}" if after is None else f"{name} {before} → {after}"
 
 
-def _flat(view: Mapping[str, Any] | None, prefix: str = "") -> dict[str, str]:
+def flat(view: Mapping[str, Any] | None, prefix: str = "") -> dict[str, str]:
     """Return a nested view as dotted names and printable values; ``limits.`` goes without saying."""
-    flat: dict[str, str] = {}
+    found: dict[str, str] = {}
     for name, value in (view or {}).items():
         dotted = name if name == "limits" and not prefix else f"{prefix}{name}"
         if isinstance(value, dict):
-            flat.update(_flat(value, "" if dotted == "limits" else f"{dotted}."))
+            found.update(flat(value, "" if dotted == "limits" else f"{dotted}."))
         elif isinstance(value, list):
-            flat[dotted] = ", ".join(_item(one) for one in value)
+            found[dotted] = ", ".join(_item(one) for one in value)
         else:
-            flat[dotted] = clean(value).removesuffix("T00:00:00Z")
-    return flat
+            found[dotted] = clean(value).removesuffix("T00:00:00Z")
+    return found
 
 
 def _item(value: Any) -> str:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from spendgate import __version__
-from spendgate.cli import budgets, configuration, keys, reservations, trail
+from spendgate.cli import budgets, configuration, keys, prices, reservations, trail
 from spendgate.cli.failure import Commands, failing_locally
 from spendgate.cli.session import console_for_people
 
@@ -95,6 +95,7 @@ for command in (
     keys.keys,
     budgets.stop,
     budgets.resume,
+    prices.prices,
     reservations.reservations,
     reservations.reconcile,
     trail.audit,

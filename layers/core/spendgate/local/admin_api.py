@@ -70,6 +70,10 @@ class LatchBody(Body):
     reason: str
 
 
+class PricesBody(Body):
+    file: str
+
+
 class ReconcileBody(Body):
     action: str
     evidence: str
@@ -98,6 +102,9 @@ def admin_routes(admin: Admin, token: str, *, changed: Callable[[], None] = lamb
         ("GET", "/reservations", api.reservations),
         ("GET", "/reservations/{id}", api.reservation),
         ("POST", "/reservations/{id}/reconcile", api.reconcile),
+        ("GET", "/prices", api.prices),
+        ("POST", "/prices", api.add_prices),
+        ("GET", "/prices/check", api.check_prices),
         ("GET", "/audit", api.audit),
         ("GET", "/events", api.events),
     ]
@@ -171,6 +178,20 @@ class _Api:
                 reservation_id, action=body.action, cost=body.cost, evidence=body.evidence, by=by
             )
         )
+
+    async def prices(self, request: Request) -> dict[str, Any]:
+        query = _query(request, "provider", "model")
+        if "model" in query and "provider" not in query:
+            raise invalid("provider", "goes with model")
+        return await _in_thread(lambda: self._admin.prices.list(query.get("provider"), query.get("model")))
+
+    async def add_prices(self, request: Request) -> dict[str, Any]:
+        body, by = await _body(request, PricesBody, bytes_max=FILE_BODY_BYTES_MAX), _operator(request)
+        return await _in_thread(lambda: self._admin.prices.add(body.file, by=by))
+
+    async def check_prices(self, request: Request) -> dict[str, Any]:
+        _query(request)
+        return await _in_thread(self._admin.prices.check)
 
     async def audit(self, request: Request) -> dict[str, Any]:
         _query(request)

@@ -25,13 +25,14 @@ from typing import Any, Final
 from spendgate import configuration
 from spendgate.admin import Admin
 from spendgate.asgi import create_app
+from spendgate.catalogue_files import catalogue_in
 from spendgate.errors import ConfigurationInvalid, LedgerError, LedgerUnavailable, LocalStoreFailed, Problem
 from spendgate.local import ministack
 from spendgate.local.admin_api import admin_routes
 from spendgate.local.builtin import configuration_text
 from spendgate.local.demo_book import DemoBook
 from spendgate.local.demo_provider import create_app as create_demo_provider
-from spendgate.local.paths import LOCAL_FILE, STATE_DIR_DEFAULT
+from spendgate.local.paths import LOCAL_FILE, PRICES, STATE_DIR_DEFAULT
 from spendgate.local.place import Local
 from spendgate.local.serving import served
 from spendgate.local.settlements import Settlements
@@ -97,7 +98,14 @@ async def running(
         # Once more after the server has ended, for a call that came in while the others were waited for.
         stack.push_async_callback(closing)
         create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
-        admin = Admin(wired.ledger, wired.config, clock=utc_now, randomness=secrets.token_bytes, loopback_http=True)
+        admin = Admin(
+            wired.ledger,
+            wired.config,
+            clock=utc_now,
+            randomness=secrets.token_bytes,
+            loopback_http=True,
+            catalogue=catalogue_in(PRICES),
+        )
         file = text if text is not None else configuration_text(str(demo_url))
         applied = await asyncio.to_thread(admin.apply, file, by="spendgate local")
         if not applied["complete"]:
