@@ -66,6 +66,7 @@ rows = st.builds(
     fees=st.lists(st.tuples(st.just("web_search"), counts), max_size=1).map(tuple),
     context_tokens=st.none() | st.integers(1, 3),
     output_tokens_max=st.none() | st.integers(1, 3),
+    image_tokens_max=st.none() | st.integers(1, 3),
     aliases=st.lists(st.sampled_from(["a", "b"]), max_size=2, unique=True).map(tuple),
 )
 framings = st.builds(Framing, request=counts, tooling=counts, tool=counts, part=counts, output_overshoot=counts)
@@ -98,7 +99,9 @@ def test_policies_look_alike_only_if_they_are_the_same(
 
 @given(one=rows, other=rows, data=st.data())
 def test_price_rows_look_alike_only_if_they_price_the_same(one: PriceRow, other: PriceRow, data: st.DataObject) -> None:
-    name = data.draw(st.sampled_from(["valid_from", "card", "service", "factors", "fees", "context_tokens", "aliases"]))
+    name = data.draw(
+        st.sampled_from(["valid_from", "card", "service", "factors", "fees", "image_tokens_max", "aliases"])
+    )
 
     differ_alike(price_view, one, other)
     differ_alike(price_view, one, replace(one, **{name: getattr(other, name)}))

@@ -262,7 +262,7 @@ def test_a_row_keeps_all_that_is_said_of_it() -> None:
     row = a_row(
         "from: '2026-12-01T06:30:00+01:00', input: 1, output: 2, cache_write_long: 3, audio_input: 4, audio_output: 5, "
         "image_input: 6, image_output: 7, factors: {geo: {us: '1.1'}, speed: {fast: 2}, residency: {eu: '1.000001'}}, "
-        "fees: {web_search: '0.01'}, aliases: [m-latest], source: a page, checked: 2026-11-29"
+        "fees: {web_search: '0.01'}, image_tokens_max: 1700, aliases: [m-latest], source: a page, checked: 2026-11-29"
     )
 
     assert row.valid_from == datetime(2026, 12, 1, 5, 30, tzinfo=UTC)
@@ -271,6 +271,7 @@ def test_a_row_keeps_all_that_is_said_of_it() -> None:
     assert (row.card.rates.image_input, row.card.rates.image_output) == (6_000_000, 7_000_000)
     assert row.factors == (("geo", "us", 1_100_000), ("speed", "fast", 2_000_000), ("residency", "eu", 1_000_001))
     assert row.fees == (("web_search", USD // 100),)
+    assert row.image_tokens_max == 1700
     assert (row.aliases, row.source, row.checked) == (("m-latest",), "a page", "2026-11-29")
 
 

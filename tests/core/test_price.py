@@ -54,12 +54,15 @@ def test_every_modality_and_fee_has_its_rate() -> None:
     assert cost(usage, row, Terms()) == 3 + 10 + 21 + 44 + 26
 
 
+def test_an_image_without_a_rate_of_its_own_costs_what_text_does() -> None:
+    assert cost(Usage(image_input=3), a_price_row(), Terms()) == 3 * 2_500_000
+
+
 @pytest.mark.parametrize(
     ("usage", "what"),
     [
         (Usage(audio_input=1), "audio_input"),
         (Usage(audio_output=1), "audio_output"),
-        (Usage(image_input=1), "image_input"),
         (Usage(image_output=1), "image_output"),
         (Usage(fees=(("web_search", 1),)), "web_search"),
     ],

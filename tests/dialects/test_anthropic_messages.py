@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spendgate.core.media import Media
 from spendgate.dialects import anthropic_fields
 from spendgate.dialects.anthropic_messages import DIALECT, count_tokens_body, read_count_tokens
 from spendgate.dialects.json_strict import compact
@@ -148,6 +149,46 @@ def test_what_decides_the_rate_is_a_fact(changes: dict[str, Any], fact: str, val
     assert getattr(read_messages(**changes).facts, fact) == value
 
 
+IMAGE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 9000}}
+PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "A" * 9000}}
+
+
+def test_media_are_counted_after_walking_all_nesting_and_their_bytes_are_no_text() -> None:
+    drawn = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
+    kept = {"type": "image", "source": {"type": "file", "file_id": "file_1"}}
+    bundle = {"type": "document", "source": {"type": "content", "content": [kept, {"type": "text", "text": "abc"}]}}
+
+    facts = read_messages(**said(IMAGE, RESULT | {"content": [drawn, PDF, bundle]})).facts
+
+    assert facts.media == (
+        Media(kind="image", field="messages[0].content[0]", count=3),
+        Media(kind="document", field="messages[0].content[1].content[1]"),
+    )
+    assert facts.text_bytes == len(RESULT["tool_use_id"]) + len("abc")
+
+
+def test_a_document_of_plain_text_is_text() -> None:
+    plain = {"type": "text", "media_type": "text/plain", "data": "hello"}
+
+    facts = read_messages(**said({"type": "document", "source": plain, "title": "ab", "context": "c"})).facts
+
+    assert (facts.text_bytes, facts.media) == (8, ())
+
+
+def test_a_document_that_is_to_be_quoted_is_bounded_as_one_whose_size_nobody_knows() -> None:
+    plain = {"type": "text", "media_type": "text/plain", "data": "hello"}
+    quoted = {"type": "document", "source": plain, "citations": {"enabled": True}}
+
+    assert read_messages(**said(quoted)).facts.media == (Media(kind="document", field="messages[0].content[0]"),)
+    assert read_messages(**said(quoted | {"citations": {"enabled": False}})).facts.media == ()
+
+
+def test_a_cache_lifetime_on_an_image_is_found() -> None:
+    cached = IMAGE | {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
+
+    assert read_messages(**said(RESULT | {"content": [cached]})).facts.cache_write == "long"
+
+
 @pytest.mark.parametrize(
     "changes,field",
     [
@@ -172,15 +213,20 @@ def test_what_decides_the_rate_is_a_fact(changes: dict[str, Any], fact: str, val
         ({"output_format": {"type": "json_schema", "schema": {"$ref": "#"}}}, "output_format.schema"),
         ({"tool_choice": {"type": "all"}}, "tool_choice"),
         ({"thinking": {"type": "boundless"}}, "thinking"),
-        (said({"type": "image", "source": {}}), "messages[0].content[0]"),
-        (said({"type": "document", "source": {}}), "messages[0].content[0]"),
+        (said(IMAGE | {"source": {"type": "thin_air"}}), "messages[0].content[0].source"),
+        (said(IMAGE | {"transformations": {}}), "messages[0].content[0].transformations"),
+        (said({"type": "document", "source": {"type": "thin_air"}}), "messages[0].content[0].source"),
         (said({"type": "search_result"}), "messages[0].content[0]"),
         (said({"type": "server_tool_use"}), "messages[0].content[0]"),
         (said({"type": "container_upload"}), "messages[0].content[0]"),
         (said({"type": "redacted_thinking", "data": "x"}), "messages[0].content[0]"),
         (said({"type": "thinking", "thinking": "", "signature": "x"}, role="assistant"), "messages[0].content[0]"),
         (said({"type": "text", "text": "a", "citations": [{}]}), "messages[0].content[0].citations"),
-        (said(RESULT | {"content": [{"type": "image"}]}), "messages[0].content[0].content[0]"),
+        (said(RESULT | {"content": [{"type": "video"}]}), "messages[0].content[0].content[0]"),
+        (
+            said({"type": "document", "source": {"type": "content", "content": [PDF]}}),
+            "messages[0].content[0].source.content[0]",
+        ),
         (said(RESULT | {"content": [RESULT]}), "messages[0].content[0].content[0]"),
         (said(USE | {"caller": {"type": "code_execution_20250825"}}), "messages[0].content[0].caller"),
         ({"messages": [USER | {"output_config": {}}]}, "messages[0].output_config"),

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spendgate.core.media import Media
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.openai_chat import DIALECT
 from spendgate.errors import CostBoundUnknown, Refused, RequestInvalid
@@ -216,6 +217,62 @@ def test_harmless_options_pass() -> None:
     assert sent(**options).items() >= options.items()
 
 
+def said(*parts: Any, role: str = "user") -> dict[str, Any]:
+    return {"messages": [{"role": role, "content": list(parts)}]}
+
+
+def image(url: str, **changes: Any) -> dict[str, Any]:
+    return {"type": "image_url", "image_url": {"url": url} | changes}
+
+
+def test_media_are_counted_by_kind_and_detail_and_their_bytes_are_no_text() -> None:
+    parts = [
+        {"type": "text", "text": "look"},
+        image("data:image/png;base64," + "A" * 9000),
+        image("https://example.com/a.png", detail="low"),
+        image("https://example.com/b.png", detail="low"),
+        {"type": "input_audio", "input_audio": {"data": "A" * 9000, "format": "wav"}},
+        {"type": "file", "file": {"file_data": "A" * 9000, "filename": "a.pdf"}},
+    ]
+
+    facts = read_chat(**said(*parts)).facts
+
+    assert facts.media == (
+        Media(kind="image", field="messages[0].content[1]"),
+        Media(kind="image", field="messages[0].content[2]", detail="low", count=2),
+        Media(kind="audio", field="messages[0].content[4]"),
+        Media(kind="document", field="messages[0].content[5]"),
+    )
+    assert facts.text_bytes == len("look") + len("a.pdf")
+    assert facts.parts == 7
+
+
+def test_an_image_in_a_tool_s_result_is_counted_too() -> None:
+    call = {
+        "role": "assistant",
+        "tool_calls": [{"type": "function", "id": "c", "function": {"name": "f", "arguments": ""}}],
+    }
+    result = {"role": "tool", "tool_call_id": "c", "content": [image("https://example.com/a.png")]}
+
+    assert read_chat(messages=[USER, call, result]).facts.media == (
+        Media(kind="image", field="messages[2].content[0]"),
+    )
+
+
+def test_media_go_along_as_they_came() -> None:
+    changes = said(image("data:image/png;base64,AAAA", detail="original"), {"type": "file", "file": {"file_id": "f"}})
+
+    assert sent(**changes)["messages"] == changes["messages"]
+
+
+def test_a_grammar_of_a_custom_tool_is_measured_as_text() -> None:
+    def measured(definition: str) -> int:
+        grammar = {"type": "grammar", "grammar": {"definition": definition, "syntax": "lark"}}
+        return read_chat(tools=[{"type": "custom", "custom": {"name": "a", "format": grammar}}]).facts.json_bytes
+
+    assert measured("start: " + "x" * 500) == measured("start: ") + 500
+
+
 @pytest.mark.parametrize(
     "changes,field",
     [
@@ -230,15 +287,16 @@ def test_harmless_options_pass() -> None:
         ({"tools": [{"type": "web_search"}]}, "tools[0]"),
         ({"tools": [TOOL | {"cost": 1}]}, "tools[0].cost"),
         (
-            {"tools": [{"type": "custom", "custom": {"name": "a", "format": {"type": "grammar"}}}]},
+            {"tools": [{"type": "custom", "custom": {"name": "a", "format": {"type": "program"}}}]},
             "tools[0].custom.format",
         ),
+        (said({"type": "video_url", "video_url": {"url": "x"}}), "messages[0].content[0]"),
+        (said(image("x", detail="ultra")), "messages[0].content[0].image_url.detail"),
+        (said({"type": "file", "file": {"url": "x"}}), "messages[0].content[0].file.url"),
         (
-            {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
-            "messages[0].content[0]",
+            {"prediction": {"type": "content", "content": [{"type": "file", "file": {"file_id": "f"}}]}},
+            "prediction.content[0]",
         ),
-        ({"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "messages[0].content[0]"),
-        ({"messages": [{"role": "user", "content": [{"type": "file"}]}]}, "messages[0].content[0]"),
         ({"messages": [USER | {"weight": 1}]}, "messages[0].weight"),
         ({"messages": [{"role": "assistant", "audio": {"id": "a"}}]}, "messages[0].audio"),
         ({"messages": [{"role": "assistant", "tool_calls": [{"type": "mcp"}]}]}, "messages[0].tool_calls[0]"),
@@ -281,6 +339,11 @@ def test_what_is_not_bounded_is_refused_by_name(changes: dict[str, Any], field: 
         ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages[0].content[0].text"),
         ({"messages": [{"role": "user", "content": [{"type": "text", "text": 1}]}]}, "messages[0].content[0].text"),
         ({"messages": [{"role": "tool", "content": "x"}]}, "messages[0].tool_call_id"),
+        (said({"type": "image_url", "image_url": "x"}), "messages[0].content[0].image_url"),
+        (said({"type": "image_url"}), "messages[0].content[0].image_url"),
+        (said(image("x") | {"image_url": {}}), "messages[0].content[0].image_url.url"),
+        (said({"type": "input_audio"}), "messages[0].content[0].input_audio"),
+        (said({"type": "file"}), "messages[0].content[0].file"),
         ({"messages": [{"role": "assistant", "tool_calls": {}}]}, "messages[0].tool_calls"),
         ({"stream": "true"}, "stream"),
         ({"stream_options": True}, "stream_options"),

@@ -195,6 +195,7 @@ def test_a_price_row_comes_back_whole(config: Config) -> None:
         factors=(("geo", "us", 1_100_000),),
         fees=(("web_search", 10**10),),
         context_tokens=128_000,
+        image_tokens_max=1_700,
         output_tokens_max=16_384,
         aliases=("house-latest",),
         source="a page",

@@ -171,7 +171,7 @@ def price_view(row: PriceRow) -> dict[str, Any]:
         }
     if row.fees:
         view["fees"] = {kind: usd_text(amount) for kind, amount in row.fees}
-    for name in ("context_tokens", "output_tokens_max"):
+    for name in ("context_tokens", "output_tokens_max", "image_tokens_max"):
         if getattr(row, name) is not None:
             view[name] = getattr(row, name)
     if row.aliases:

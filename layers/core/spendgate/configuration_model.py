@@ -139,6 +139,7 @@ class PriceEntry(CardEntry):
             raise ValueError(
                 f"has a name of the standard tier ({', '.join(sorted(STANDARD_TIER_NAMES))}): that is the row itself"
             )
+    image_tokens_max: Positive | None = None
         return service
 
 

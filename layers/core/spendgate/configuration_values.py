@@ -56,6 +56,7 @@ def price_row(entry: PriceEntry) -> PriceRow:
         aliases=tuple(entry.aliases),
         source=entry.source,
         checked=entry.checked,
+        image_tokens_max=entry.image_tokens_max,
     )
 
 

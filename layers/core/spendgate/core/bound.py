@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+from spendgate.core.intake import input_bound, rates_of_media
 from spendgate.core.money import Picodollars, saturated
 from spendgate.core.price import (
     FACTOR_ONE,
@@ -147,12 +148,9 @@ def _output_cap(facts: RequestFacts, offers: Sequence[Offer], default: int | Non
 
 
 def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
-    contexts = [row.context_tokens for row in offer.rows]
-    known = [tokens for tokens in contexts if tokens is not None]
-    # A row without a context size leaves the input as it was measured.
-    context = max(known) if len(known) == len(contexts) else None
     framing = offer.provider.framing
-    tokens_in = input_tokens_max(facts, framing, context)
+    measured = input_tokens_max(facts, framing, None)
+    tokens_in = input_bound(facts, offer.candidate, offer.rows, measured=measured)
     tokens_out = (cap + framing.output_overshoot) * facts.choices if facts.has_output else 0
     factors = _factors_assumed(facts, offer)
     worst, worst_terms = 0, Terms()
@@ -187,7 +185,7 @@ def _input_rate_max(facts: RequestFacts, rates: Rates) -> int:
         possible.append(rates.cache_write)
     if facts.cache_write == "long":
         possible.append(rates.cache_write_long)
-    return max(possible)
+    return max(*possible, *rates_of_media(facts, rates))
 
 
 def _factors_assumed(facts: RequestFacts, offer: Offer) -> tuple[tuple[str, int], ...]:

@@ -73,7 +73,8 @@ class PriceRow:
 
     ``service`` holds (service tier, card) for every tier but the standard one. ``factors`` holds (kind, value,
     millionths), kinds being ``geo``, ``speed``, ``residency``. ``fees`` holds (kind, picodollars a unit).
-    ``output_tokens_max`` is what the model can put out at most, None where nobody says.
+    ``output_tokens_max`` is what the model can put out at most, ``image_tokens_max`` what an image costs at most as an
+    operator says; None where nobody does.
     """
 
     provider: str
@@ -85,6 +86,7 @@ class PriceRow:
     fees: tuple[tuple[str, int], ...] = ()
     context_tokens: int | None = None
     output_tokens_max: int | None = None
+    image_tokens_max: int | None = None
     aliases: tuple[str, ...] = ()
     source: str = ""
     checked: str = ""
@@ -151,7 +153,8 @@ def cost(usage: Usage, row: PriceRow, terms: Terms) -> Picodollars:
         ("output", usage.output, rates.output),
         ("audio_input", usage.audio_input, rates.audio_input),
         ("audio_output", usage.audio_output, rates.audio_output),
-        ("image_input", usage.image_input, rates.image_input),
+        # Models that see are priced by the text rate, but for the few with a rate of its own.
+        ("image_input", usage.image_input, rates.input if rates.image_input is None else rates.image_input),
         ("image_output", usage.image_output, rates.image_output),
     ):
         if not tokens:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from spendgate.core.media import Media
+
 CacheWrite = Literal["none", "short", "long"]
 
 
@@ -18,6 +20,7 @@ class RequestFacts:
     what the model reads apart from each other, each in a context of its own (a list of prompts, of texts to embed).
     ``tool_results`` counts the tool results that this request brings back after the last assistant message.
     ``cache_write`` is the dearest cache lifetime that the request asks the provider to write.
+    ``media`` are the images, documents and sound of the request, whose bytes are in no other count.
     """
 
     dialect: str
@@ -37,3 +40,4 @@ class RequestFacts:
     service_tier: str | None = None
     geo: str | None = None
     speed: str | None = None
+    media: tuple[Media, ...] = ()

@@ -54,9 +54,41 @@ _BLOCK: Final[dict[str, Check]] = {"type": fields.string, "cache_control": CACHE
 TEXT_BLOCK: Final = fields.record(
     _BLOCK | {"text": fields.string, "citations": fields.nullable(fields.always([]))}, required=("text",)
 )
+_FETCHED: Final = {
+    "url": fields.record({"type": fields.string, "url": fields.string}, required=("url",)),
+    "file": fields.record({"type": fields.string, "file_id": fields.string}, required=("file_id",)),
+}
+_BASE64: Final = fields.record(
+    {"type": fields.string, "media_type": fields.string, "data": fields.string}, required=("media_type", "data")
+)
+# The bytes of media are not measured: what they cost is a matter of tables (core/media.py).
+IMAGE_BLOCK: Final = fields.record(
+    _BLOCK | {"source": fields.by_type({"base64": _BASE64, **_FETCHED}), "transformations": fields.absent},
+    required=("source",),
+)
+# A source of text or content is measured by the dialect itself.
+DOCUMENT_BLOCK: Final = fields.record(
+    _BLOCK
+    | {
+        "source": fields.by_type(
+            {
+                "base64": _BASE64,
+                **_FETCHED,
+                "text": _BASE64,
+                "content": fields.record({"type": fields.string, "content": fields.anything}, required=("content",)),
+            }
+        ),
+        "citations": fields.nullable(fields.record({"enabled": fields.nullable(fields.boolean)})),
+        "context": fields.nullable(fields.string),
+        "title": fields.nullable(fields.string),
+    },
+    required=("source",),
+)
+TEXT_BLOCKS: Final = {"text": TEXT_BLOCK}
+DOCUMENT_CONTENT: Final = TEXT_BLOCKS | {"image": IMAGE_BLOCK}
+RESULT_BLOCKS: Final = DOCUMENT_CONTENT | {"document": DOCUMENT_BLOCK}
 # A tool result's ``content`` and empty thinking are looked at by the dialect itself.
-BLOCKS: Final = {
-    "text": TEXT_BLOCK,
+BLOCKS: Final = RESULT_BLOCKS | {
     "thinking": fields.record(
         _BLOCK | {"thinking": fields.string, "signature": fields.nullable(fields.string)}, required=("thinking",)
     ),
@@ -82,8 +114,6 @@ BLOCKS: Final = {
         required=("tool_use_id",),
     ),
 }
-RESULT_BLOCKS: Final = {"text": TEXT_BLOCK}
-
 ROLES: Final = ("user", "assistant", "system")
 MESSAGE: Final = fields.record({"role": fields.string, "content": fields.anything}, required=("role", "content"))
 

@@ -3,16 +3,16 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from spendgate.core.request import CacheWrite, RequestFacts
 from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import anthropic_fields, anthropic_usage, fields
-from spendgate.dialects.dialect import NO_PATH, Dialect, Request
+from spendgate.dialects.dialect import NO_PATH, Dialect, Free, Request
 from spendgate.dialects.fields import invalid, unbounded, under
 from spendgate.dialects.json_strict import compact, shown
-from spendgate.dialects.measure import json_bytes, schema_growth, text_bytes
+from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
 from spendgate.dialects.refusal import facts_document
 from spendgate.errors import Refused
 
@@ -57,7 +57,9 @@ def outgoing(request: Request, model: str, output_cap: int | None) -> bytes:
     return compact({**request.body, "model": model, "max_tokens": cap})
 
 
-def read_count_tokens(body: Mapping[str, Any], headers: Mapping[str, str], query: str) -> Request:
+def read_count_tokens(
+    body: Mapping[str, Any], headers: Mapping[str, str], query: str, _path: Mapping[str, str] = NO_PATH
+) -> Request:
     """Read a request for a token count, which is free whatever it holds: only what routes it is looked at."""
     _check_query(query)
     version, betas = _protocol_headers(headers)
@@ -129,6 +131,7 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         service_tier=_TIERS.get(tier) if tier is not None else None,
         geo=body.get("inference_geo"),
         speed=speed if speed != "standard" else None,
+        media=measured.media.found(),
     )
 
 
@@ -158,12 +161,13 @@ class _Measured:
     json: int = 0
     parts: int = 0
     cache_write: CacheWrite = "none"
+    media: MediaFound = field(default_factory=MediaFound)
 
     def conversation(self, body: Mapping[str, Any]) -> None:
         if not body["messages"]:
             invalid("messages", "an array with at least one message")
         if body.get("system") is not None:
-            self._content(body["system"], "system", anthropic_fields.RESULT_BLOCKS)
+            self._content(body["system"], "system", anthropic_fields.TEXT_BLOCKS)
         for index, message in enumerate(body["messages"]):
             place = under("messages", index)
             anthropic_fields.MESSAGE(message, place)
@@ -213,11 +217,31 @@ class _Measured:
             case "tool_use":
                 self.text += text_bytes(block["name"]) + text_bytes(block["id"])
                 self.json += json_bytes(block["input"])
+            case "image":
+                self.media.add("image", place)
+            case "document":
+                self._document(block, place)
             case _:
                 # A tool result: ``kinds`` has no other.
                 self.text += text_bytes(block["tool_use_id"])
                 if block.get("content") is not None:
                     self._content(block["content"], under(place, "content"), anthropic_fields.RESULT_BLOCKS)
+
+    def _document(self, block: Mapping[str, Any], place: str) -> None:
+        source = block["source"]
+        self.text += text_bytes(block.get("title") or "") + text_bytes(block.get("context") or "")
+        if (block.get("citations") or {}).get("enabled"):
+            # It is cut into pieces with marks of their own, and nobody says how many.
+            self.media.add("document", place)
+        match source["type"]:
+            case "text":
+                self.text += text_bytes(source["data"])
+            case "content":
+                self._content(
+                    source["content"], under(under(place, "source"), "content"), anthropic_fields.DOCUMENT_CONTENT
+                )
+            case _:
+                self.media.add("document", place)
 
     def _json_with_schema(self, value: Any, schema: Any, place: str) -> None:
         """Add JSON that holds a schema, with what the schema grows by when its references are inlined."""
@@ -230,6 +254,12 @@ class _Measured:
         self.cache_write = "long" if control.get("ttl") == anthropic_fields.CACHE_TTL_LONG else "short"
 
 
+COUNT_TOKENS: Final = Free(
+    paths=(COUNT_TOKENS_PATH,),
+    upstream_path=lambda _request, _model: COUNT_TOKENS_PATH,
+    read=read_count_tokens,
+    outgoing=count_tokens_body,
+)
 DIALECT: Final = Dialect(
     name=NAME,
     family="anthropic",
@@ -241,4 +271,5 @@ DIALECT: Final = Dialect(
     report=anthropic_usage.report,
     refusal=refusal,
     stream_error=stream_error,
+    free=(COUNT_TOKENS,),
 )

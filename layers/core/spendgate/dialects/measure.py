@@ -8,10 +8,11 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import unquote
 
+from spendgate.core.media import Media, MediaKind
 from spendgate.errors import CostBoundUnknown, RefusalFacts
 
 # No code point grows more than 11 times under NFKC (U+FDFA: 3 bytes become 33).
@@ -63,6 +64,24 @@ def schema_growth(schema: Any, *, place: str) -> int:
     if inlined > _GROWTH_MAX * plain:
         raise _unbounded(place, f"its references make it more than {_GROWTH_MAX} times as large when they are inlined")
     return max(0, inlined - plain)
+
+
+@dataclass(slots=True)
+class MediaFound:
+    """The media met while a request is walked, counted by kind and detail."""
+
+    items: dict[tuple[MediaKind, str | None], Media] = field(default_factory=dict)
+
+    def add(self, kind: MediaKind, place: str, *, detail: str | None = None) -> None:
+        """Count one more; the place of the first is kept."""
+        known = self.items.get((kind, detail))
+        self.items[kind, detail] = (
+            Media(kind=kind, field=place, detail=detail) if known is None else replace(known, count=known.count + 1)
+        )
+
+    def found(self) -> tuple[Media, ...]:
+        """Return all that was met."""
+        return tuple(self.items.values())
 
 
 @dataclass(slots=True)

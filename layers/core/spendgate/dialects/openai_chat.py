@@ -1,7 +1,7 @@
 """The dialect of OpenAI's chat completions, which most compatible servers speak too."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from spendgate.core.request import RequestFacts
@@ -9,7 +9,7 @@ from spendgate.dialects import fields, openai_common, openai_fields, openai_usag
 from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid, under
 from spendgate.dialects.json_strict import compact
-from spendgate.dialects.measure import json_bytes, schema_growth, text_bytes
+from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
 
 NAME: Final = "openai"
 CAP_FIELDS: Final = ("max_completion_tokens", "max_tokens")
@@ -70,6 +70,7 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
     )
 
 
+        media=measured.media.found(),
 def _wants_usage(body: Mapping[str, Any]) -> bool:
     return bool((body.get("stream_options") or {}).get("include_usage"))
 
@@ -114,8 +115,9 @@ class _Measured:
         self._choice(body.get("tool_choice"), "tool_choice", ("none", "auto", "required"))
         self._choice(body.get("function_call"), "function_call", ("none", "auto"))
         self._stop(body.get("stop"))
+    media: MediaFound = field(default_factory=MediaFound)
         if body.get("prediction") is not None:
-            self._content(body["prediction"]["content"], "prediction.content")
+            self._content(body["prediction"]["content"], "prediction.content", openai_fields.TEXT_PARTS)
         self._cache_ttl(body.get("prompt_cache_options"))
 
     def _message(self, message: Any, place: str) -> None:
@@ -136,7 +138,7 @@ class _Measured:
                 self.json += json_bytes(message[name])
         self.parts += len(message.get("tool_calls") or [])
 
-    def _content(self, content: Any, place: str) -> None:
+    def _content(self, content: Any, place: str, kinds: Mapping[str, fields.Check] = openai_fields.PARTS) -> None:
         if content is None:
             return
         if isinstance(content, str):
@@ -145,13 +147,17 @@ class _Measured:
         if not isinstance(content, list):
             invalid(place, "a string or an array of parts")
         for index, part in enumerate(content):
-            self._part(part, under(place, index))
+            self._part(part, under(place, index), kinds)
 
-    def _part(self, part: Any, place: str) -> None:
-        kind = fields.kind_of(part, place, openai_fields.PARTS)
-        openai_fields.PARTS[kind](part, place)
+    def _part(self, part: Any, place: str, kinds: Mapping[str, fields.Check]) -> None:
+        kind = fields.kind_of(part, place, kinds)
+        kinds[kind](part, place)
         self.parts += 1
-        self.text += text_bytes(part[kind])
+        if kind in openai_fields.MEDIA_KINDS:
+            self.media.add(openai_fields.MEDIA_KINDS[kind], place, detail=part[kind].get("detail"))
+            self.text += text_bytes(part[kind].get("filename") or "")
+        else:
+            self.text += text_bytes(part[kind])
         self._cache_ttl(part.get("prompt_cache_breakpoint"))
 
     def _function(self, tool: Mapping[str, Any], function: Mapping[str, Any], place: str) -> None:

@@ -6,10 +6,23 @@ name: it may cost something that the bound does not know.
 
 from typing import Final
 
+from spendgate.core.media import MediaKind
 from spendgate.dialects import fields
 from spendgate.dialects.fields import Check
 
-TEXT_TOOL_FORMATS: Final = {"text": fields.record({"type": fields.string})}
+CUSTOM_TOOL_FORMATS: Final = {
+    "text": fields.record({"type": fields.string}),
+    # A grammar holds back what the model may put out; it is text that goes in.
+    "grammar": fields.record(
+        {
+            "type": fields.string,
+            "grammar": fields.record(
+                {"definition": fields.string, "syntax": fields.string}, required=("definition", "syntax")
+            ),
+        },
+        required=("grammar",),
+    ),
+}
 
 CACHE_TTLS: Final = ("30m", "12h")
 CACHE_TTL_LONG: Final = "12h"
@@ -22,7 +35,45 @@ TEXT_PART: Final = fields.record(
     {"type": fields.string, "text": fields.string, "prompt_cache_breakpoint": _CACHE_BREAKPOINT}, required=("text",)
 )
 REFUSAL_PART: Final = fields.record({"type": fields.string, "refusal": fields.string}, required=("refusal",))
-PARTS: Final = {"text": TEXT_PART, "refusal": REFUSAL_PART}
+TEXT_PARTS: Final = {"text": TEXT_PART, "refusal": REFUSAL_PART}
+# Their bytes are not measured: what they cost is a matter of tables (core/media.py).
+MEDIA_PARTS: Final = {
+    "image_url": fields.record(
+        {
+            "type": fields.string,
+            "image_url": fields.record(
+                {"url": fields.string, "detail": fields.nullable(fields.one_of("auto", "low", "high", "original"))},
+                required=("url",),
+            ),
+            "prompt_cache_breakpoint": _CACHE_BREAKPOINT,
+        },
+        required=("image_url",),
+    ),
+    "input_audio": fields.record(
+        {
+            "type": fields.string,
+            "input_audio": fields.record({"data": fields.string, "format": fields.string}, required=("data", "format")),
+            "prompt_cache_breakpoint": _CACHE_BREAKPOINT,
+        },
+        required=("input_audio",),
+    ),
+    "file": fields.record(
+        {
+            "type": fields.string,
+            "file": fields.record(
+                {
+                    "file_data": fields.nullable(fields.string),
+                    "file_id": fields.nullable(fields.string),
+                    "filename": fields.nullable(fields.string),
+                }
+            ),
+            "prompt_cache_breakpoint": _CACHE_BREAKPOINT,
+        },
+        required=("file",),
+    ),
+}
+PARTS: Final = TEXT_PARTS | MEDIA_PARTS
+MEDIA_KINDS: Final[dict[str, MediaKind]] = {"image_url": "image", "input_audio": "audio", "file": "document"}
 
 FUNCTION: Final = fields.record(
     {
@@ -42,7 +93,7 @@ TOOLS: Final = {
                 {
                     "name": fields.name,
                     "description": fields.nullable(fields.string),
-                    "format": fields.nullable(fields.by_type(TEXT_TOOL_FORMATS)),
+                    "format": fields.nullable(fields.by_type(CUSTOM_TOOL_FORMATS)),
                 },
                 required=("name",),
             ),
