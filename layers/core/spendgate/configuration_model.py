@@ -127,6 +127,7 @@ class PriceEntry(CardEntry):
     fees: dict[str, Usd] = {}
     context_tokens: Positive | None = None
     output_tokens_max: Positive | None = None
+    image_tokens_max: Positive | None = None
     # One write a name: with its event, a row goes into one transaction.
     aliases: Annotated[list[ModelName], Field(max_length=64)] = []
     source: Text = ""
@@ -139,7 +140,6 @@ class PriceEntry(CardEntry):
             raise ValueError(
                 f"has a name of the standard tier ({', '.join(sorted(STANDARD_TIER_NAMES))}): that is the row itself"
             )
-    image_tokens_max: Positive | None = None
         return service
 
 

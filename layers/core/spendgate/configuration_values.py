@@ -53,10 +53,10 @@ def price_row(entry: PriceEntry) -> PriceRow:
         fees=tuple(entry.fees.items()),
         context_tokens=entry.context_tokens,
         output_tokens_max=entry.output_tokens_max,
+        image_tokens_max=entry.image_tokens_max,
         aliases=tuple(entry.aliases),
         source=entry.source,
         checked=entry.checked,
-        image_tokens_max=entry.image_tokens_max,
     )
 
 

@@ -67,10 +67,10 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         cache_write="long" if measured.long_cache else "short",
         tool_results=_tool_results(body["messages"]),
         service_tier=openai_common.service_tier(body),
+        media=measured.media.found(),
     )
 
 
-        media=measured.media.found(),
 def _wants_usage(body: Mapping[str, Any]) -> bool:
     return bool((body.get("stream_options") or {}).get("include_usage"))
 
@@ -99,6 +99,7 @@ class _Measured:
     json: int = 0
     parts: int = 0
     long_cache: bool = False
+    media: MediaFound = field(default_factory=MediaFound)
 
     def conversation(self, messages: list[Any]) -> None:
         if not messages:
@@ -115,7 +116,6 @@ class _Measured:
         self._choice(body.get("tool_choice"), "tool_choice", ("none", "auto", "required"))
         self._choice(body.get("function_call"), "function_call", ("none", "auto"))
         self._stop(body.get("stop"))
-    media: MediaFound = field(default_factory=MediaFound)
         if body.get("prediction") is not None:
             self._content(body["prediction"]["content"], "prediction.content", openai_fields.TEXT_PARTS)
         self._cache_ttl(body.get("prompt_cache_options"))
