@@ -193,7 +193,7 @@ REFUSAL: Final = OverBudget(
 )
 
 
-@pytest.mark.parametrize(("number", "dialect"), [(0, "openai"), (1, "anthropic")])
+@pytest.mark.parametrize(("number", "dialect"), [(0, "openai"), (1, "anthropic"), (2, "gemini")])
 def test_the_page_shows_a_refusal_as_each_dialect_says_it(number: int, dialect: str) -> None:
     shown = json.loads(_blocks("docs/errors.md", "json")[number])
 

@@ -56,12 +56,18 @@ def every_refusal() -> Iterator[type[Refused]]:
 
 def facts_in(dialect: str, document: dict[str, Any]) -> dict[str, Any]:
     error: dict[str, Any] = document["error"]
-    details: dict[str, Any] = error["details"] if dialect == "anthropic" else error
+    match DIALECTS[dialect].family:
+        case "anthropic":
+            details: dict[str, Any] = error["details"]
+        case "gemini":
+            (details,) = error["details"]
+        case _:
+            details = error
     return details
 
 
 def test_the_dialects_are_known_by_their_names() -> None:
-    assert set(DIALECTS) == {"openai", "anthropic"}
+    assert set(DIALECTS) >= {"openai", "anthropic", "gemini", "gemini-stream"}
     assert [DIALECTS[name].paths for name in ("openai", "anthropic")] == [("/v1/chat/completions",), ("/v1/messages",)]
 
 
@@ -71,7 +77,7 @@ def test_the_same_facts_are_in_every_dialect(dialect: str) -> None:
 
     assert facts_in(dialect, document).items() >= FACTS.items()
     assert document["error"]["message"] == str(REFUSED)
-    assert "req_1" in (document.get("request_id"), document["error"].get("request_id"))
+    assert "req_1" in (document.get("request_id"), facts_in(dialect, document).get("request_id"))
 
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))

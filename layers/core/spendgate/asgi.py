@@ -21,7 +21,7 @@ from spendgate.admin_view import budget_view, reservation_view
 from spendgate.admission import parse_idempotency_key
 from spendgate.calls import Call, Log, Reply
 from spendgate.core.key import KEY_PREFIX
-from spendgate.dialects.dialect import Dialect
+from spendgate.dialects.dialect import Dialect, Free
 from spendgate.dialects.registry import DIALECTS
 from spendgate.errors import InternalFault, KeyInvalid, NotFound, RefusalFacts, Refused, RequestInvalid
 from spendgate.gateway import Gateway
@@ -31,6 +31,7 @@ from spendgate.settings import Settings
 # Where each SDK puts its key; a value that is no key of ours may be there too, and is ignored.
 _KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
 _RUN_HEADER: Final = "x-spendgate-run"
+_GEMINI_METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens")
 _IDEMPOTENCY_HEADERS: Final = ("idempotency-key", "x-spendgate-request-id")
 
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
@@ -39,7 +40,6 @@ Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[BaseRoute, ...] = ()) -> Starlette:
     """Return the application. ``routes`` are further ones that a local run serves beside the gateway's."""
     http = _Http(gateway, settings, log)
-    anthropic = DIALECTS["anthropic"]
     app = Starlette(
         routes=[
             *(
@@ -47,8 +47,14 @@ def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[
                 for dialect in DIALECTS.values()
                 for path in dialect.paths
             ),
-            Route("/v1/messages/count_tokens", http.endpoint(anthropic, http.count_tokens), methods=["POST"]),
+            *(
+                Route(path, http.endpoint(dialect, http.free(dialect, free)), methods=["POST"])
+                for dialect in DIALECTS.values()
+                for free in dialect.free
+                for path in free.paths
+            ),
             Route("/v1/models", http.endpoint(None, http.models), methods=["GET"]),
+            Route("/v1beta/models", http.endpoint(DIALECTS["gemini"], http.gemini_models), methods=["GET"]),
             Route("/v1/budget", http.endpoint(None, http.budget), methods=["GET"]),
             Route("/v1/reservations/{id}", http.endpoint(None, http.reservation), methods=["GET"]),
             Route("/healthz", _healthz, methods=["GET"]),
@@ -94,8 +100,13 @@ class _Http:
 
         return call
 
-    async def count_tokens(self, request: HttpRequest) -> Response:
-        return _response(await self._gateway.count_tokens(await self._read(DIALECTS["anthropic"], request)))
+    def free(self, dialect: Dialect, free: Free) -> Endpoint:
+        """Return the endpoint of a call that costs nothing."""
+
+        async def call(request: HttpRequest) -> Response:
+            return _response(await self._gateway.pass_free(await self._read(dialect, request), free))
+
+        return call
 
     async def models(self, request: HttpRequest) -> Response:
         """List routes in one document that both SDKs read as theirs."""
@@ -116,6 +127,15 @@ class _Http:
         ]
         ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
         return JSONResponse({"object": "list", "data": data, "has_more": False, **ends})
+
+    async def gemini_models(self, request: HttpRequest) -> Response:
+        """List routes as Google's SDKs read them."""
+        _, routes = await self._gateway.models(secret_of(request, DIALECTS["gemini"]))
+        models = [
+            {"name": f"models/{route.name}", "displayName": route.name, "supportedGenerationMethods": _GEMINI_METHODS}
+            for route in routes
+        ]
+        return JSONResponse({"models": models})
 
     async def budget(self, request: HttpRequest) -> Response:
         states = await self._gateway.budgets(secret_of(request), request.headers.get(_RUN_HEADER))
@@ -142,9 +162,9 @@ class _Http:
             dialect=dialect,
             raw=await _body(request, self._settings.body_bytes_max),
             headers=headers,
-            query=request.url.query,
+            query=_query_without_key(request, dialect),
             path=request.path_params,
-            secret=secret_of(request),
+            secret=secret_of(request, dialect),
             run=headers.get(_RUN_HEADER),
             idempotency_key=parse_idempotency_key(
                 next((headers[name] for name in _IDEMPOTENCY_HEADERS if name in headers), None)
@@ -185,17 +205,26 @@ def refusal(dialect: Dialect, refused: Refused) -> Response:
     return JSONResponse(dialect.refusal(refused, request_id), status_code=refused.status, headers=headers)
 
 
-def secret_of(request: HttpRequest) -> str | None:
+def secret_of(request: HttpRequest, dialect: Dialect | None = None) -> str | None:
     """Return the caller's key from wherever its SDK puts it; KeyInvalid where two of them differ."""
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     found = [bearer.strip()] if scheme.lower() == "bearer" else []
     found += [request.headers[name].strip() for name in _KEY_HEADERS if name in request.headers]
+    if dialect is not None and dialect.key_query is not None:
+        found += request.query_params.getlist(dialect.key_query)
     ours = {value for value in found if value.startswith(KEY_PREFIX)}
     if len(ours) > 1:
         raise KeyInvalid("the request has two different keys", facts=RefusalFacts(next_action="send one key"))
     if ours:
         return ours.pop()
     return found[0] if found else None
+
+
+def _query_without_key(request: HttpRequest, dialect: Dialect) -> str:
+    """Return the query as it came, without the caller's key: what a dialect reads may be sent on, or told."""
+    if dialect.key_query is None:
+        return request.url.query
+    return "&".join(part for part in request.url.query.split("&") if part.partition("=")[0] != dialect.key_query)
 
 
 def _response(reply: Reply) -> Response:
@@ -237,7 +266,10 @@ def _platform_deadline(headers: dict[str, str], name: str | None) -> datetime | 
 
 def _dialect_of(request: HttpRequest) -> Dialect:
     """Guess whose SDK is asking, where the path does not tell."""
-    is_anthropic = "anthropic-version" in request.headers or request.url.path.startswith("/v1/messages")
+    path = request.url.path
+    if path.startswith("/v1beta/"):
+        return DIALECTS["gemini"]
+    is_anthropic = "anthropic-version" in request.headers or path.startswith("/v1/messages")
     return DIALECTS["anthropic" if is_anthropic else "openai"]
 
 

@@ -199,7 +199,8 @@ class Exchange:
                 )
             told = _broken(self._candidate.provider, broke)
             refused = await self._unknown(told, timed_out=_timed_out(broke), report=report)
-            await relay.send(self._admitted.call.dialect.stream_error(refused, self._reservation.id))
+            error = self._admitted.call.dialect.stream_error(refused, self._reservation.id)
+            await relay.send(meter.interrupted(error))
         finally:
             await relay.close()
 

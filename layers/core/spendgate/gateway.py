@@ -21,8 +21,7 @@ from spendgate.core.policy import rooms_left
 from spendgate.core.reservation import Reservation, is_id
 from spendgate.core.route import Candidate, Route
 from spendgate.core.window import Measure
-from spendgate.dialects.anthropic_messages import COUNT_TOKENS_PATH, count_tokens_body, read_count_tokens
-from spendgate.dialects.dialect import Request
+from spendgate.dialects.dialect import Free, Request
 from spendgate.dialects.json_strict import parse_object
 from spendgate.directory import Caller
 from spendgate.errors import LedgerUnavailable, ModelNotAllowed, NotFound, RefusalFacts, RequestInvalid
@@ -54,18 +53,19 @@ class Gateway:
         """Return the time by the gateway's clock."""
         return self._parts.clock()
 
-    async def count_tokens(self, call: Call) -> Reply:
-        """Pass a token count through: it is free, so nothing is reserved; the key is checked as it stands now."""
+    async def pass_free(self, call: Call, free: Free) -> Reply:
+        """Pass a call through that is free, so nothing is reserved; the key is checked as it stands now."""
         caller = await self._parts.directory.read_caller(call.secret)
-        request = read_count_tokens(self._parsed(call), call.headers, call.query)
+        request = free.read(self._parsed(call), call.headers, call.query, call.path)
         route = await self._route(caller, request.facts.model)
         candidate = route.candidates[0]
         reached = await self._reach(candidate)
         check_dialect(route, [reached], call.dialect.family)
+        path = free.upstream_path(request, candidate.model) + (f"?{request.query}" if request.query else "")
         outbound = Outbound(
             kind=kind_of(reached.provider),
-            url=reached.provider.base_url.rstrip("/") + COUNT_TOKENS_PATH + (f"?{call.query}" if call.query else ""),
-            body=count_tokens_body(request, candidate.model),
+            url=reached.provider.base_url.rstrip("/") + path,
+            body=free.outgoing(request, candidate.model),
             headers=request.headers,
             secret=await self._secret(reached.provider.secret),
         )

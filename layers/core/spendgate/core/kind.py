@@ -43,6 +43,15 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 authorization=("x-api-key", "{}"),
                 unbilled=_REFUSED | {402, 529},
             ),
+            # Billing FAQ (ai.google.dev/gemini-api/docs/billing): a request that fails with 400 or 500 is not charged. 401,
+            # 403, 404, 413 by Vertex's pricing page (only a 200 is billed), 429 measured by a third party. A 402 (prepaid
+            # credit used up) is known by hearsay only, and a 409 not at all; a 503 or 504 may come after the work.
+            Kind(
+                name="gemini",
+                dialect="gemini",
+                authorization=("x-goog-api-key", "{}"),
+                unbilled=(_REFUSED - {409}) | {500},
+            ),
         )
     }
 )

@@ -9,7 +9,7 @@ from typing import Any, Final
 from spendgate.core.request import CacheWrite, RequestFacts
 from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import anthropic_fields, anthropic_usage, fields
-from spendgate.dialects.dialect import NO_PATH, Dialect, Request
+from spendgate.dialects.dialect import NO_PATH, Dialect, Free, Request
 from spendgate.dialects.fields import invalid, unbounded, under
 from spendgate.dialects.json_strict import compact, shown
 from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
@@ -254,6 +254,12 @@ class _Measured:
         self.cache_write = "long" if control.get("ttl") == anthropic_fields.CACHE_TTL_LONG else "short"
 
 
+COUNT_TOKENS: Final = Free(
+    paths=(COUNT_TOKENS_PATH,),
+    upstream_path=lambda _request, _model: COUNT_TOKENS_PATH,
+    read=read_count_tokens,
+    outgoing=count_tokens_body,
+)
 DIALECT: Final = Dialect(
     name=NAME,
     family="anthropic",
@@ -265,4 +271,5 @@ DIALECT: Final = Dialect(
     report=anthropic_usage.report,
     refusal=refusal,
     stream_error=stream_error,
+    free=(COUNT_TOKENS,),
 )

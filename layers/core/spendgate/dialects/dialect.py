@@ -47,6 +47,10 @@ class Meter(Protocol):
         """The provider's answer is over: return the bytes held back."""
         ...
 
+    def interrupted(self, error: bytes) -> bytes:
+        """Return what tells the caller that the answer broke off: the dialect's error, as it can stand here."""
+        ...
+
     def report(self) -> UsageReport:
         """What the answer has said about itself so far."""
         ...
@@ -74,6 +78,16 @@ class ReadAnswer(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Free:
+    """A call that no provider bills: it is passed through, and nothing is reserved. As the fields of ``Dialect``."""
+
+    paths: tuple[str, ...]
+    upstream_path: Callable[[Request, str], str]
+    read: ReadRequest
+    outgoing: Callable[[Request, str], bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """One wire protocol.
 
@@ -84,7 +98,8 @@ class Dialect:
     ``upstream_path(request, model)`` is appended to the provider's base URL. ``is_stream(content_type)`` tells an
     answer that comes in pieces, which ``meter(request)`` reads; ``report(body, request)`` reads a whole one.
     ``refusal(refused, request_id)`` is the error document that the dialect's SDKs parse; ``stream_error`` the same
-    as an in-band event for a stream that has begun.
+    as an in-band event for a stream that has begun. ``key_query`` is the query parameter in which the caller's key may
+    stand; it is taken out before anything reads the query. ``free`` are its calls that cost nothing.
     """
 
     name: str
@@ -98,3 +113,5 @@ class Dialect:
     refusal: Callable[[Refused, str], dict[str, Any]]
     stream_error: Callable[[Refused, str], bytes]
     is_stream: Callable[[str], bool] = is_event_stream
+    key_query: str | None = None
+    free: tuple[Free, ...] = ()

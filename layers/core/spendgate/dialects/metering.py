@@ -53,6 +53,9 @@ class StreamMeter:
         held, self._held = self._held, []
         return tail + b"".join(held)
 
+    def interrupted(self, error: bytes) -> bytes:
+        return error
+
     def report(self) -> UsageReport:
         return self._answer.report(over=self._over)
 

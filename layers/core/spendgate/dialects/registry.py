@@ -4,11 +4,14 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from spendgate.dialects import anthropic_messages, openai_chat
+from spendgate.dialects import anthropic_messages, gemini, openai_chat
 from spendgate.dialects.dialect import Dialect
 
 DIALECTS: Final[Mapping[str, Dialect]] = MappingProxyType(
-    {dialect.name: dialect for dialect in (openai_chat.DIALECT, anthropic_messages.DIALECT)}
+    {
+        dialect.name: dialect
+        for dialect in (openai_chat.DIALECT, anthropic_messages.DIALECT, gemini.DIALECT, gemini.STREAM_DIALECT)
+    }
 )
 
 # What a provider's ``dialect`` may be: each serves every wire protocol of its family.

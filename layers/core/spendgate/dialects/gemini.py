@@ -1,0 +1,255 @@
+"""The dialect of Gemini's generateContent and streamGenerateContent, and its free token count."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from spendgate.core.request import RequestFacts
+from spendgate.core.usage import COUNT_MAX
+from spendgate.dialects import fields, gemini_fields, gemini_usage
+from spendgate.dialects.dialect import NO_PATH, Dialect, Free, Request
+from spendgate.dialects.fields import invalid, unbounded, under
+from spendgate.dialects.gemini_fields import normalised
+from spendgate.dialects.json_strict import compact
+from spendgate.dialects.measure import json_bytes, schema_growth, text_bytes
+from spendgate.dialects.refusal import facts_document
+from spendgate.errors import Refused
+
+NAME: Final = "gemini"
+STREAM_NAME: Final = "gemini-stream"
+KEY_QUERY: Final = "key"
+_EVENTS: Final = "alt=sse"
+_CHOICES_MAX: Final = 128
+_MODELS: Final = "models/"
+_PLAIN_TEXT: Final = "text/plain"
+_STATUSES: Final = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    402: "RESOURCE_EXHAUSTED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    409: "ABORTED",
+    429: "RESOURCE_EXHAUSTED",
+    500: "INTERNAL",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+def read(
+    body: Mapping[str, Any], _headers: Mapping[str, str], query: str, path: Mapping[str, str] = NO_PATH, /
+) -> Request:
+    """Read a request for a whole answer; RequestInvalid or CostBoundUnknown name the field."""
+    if query:
+        invalid("the query", "empty, or the key")
+    return _read(body, path, dialect=NAME)
+
+
+def read_stream(
+    body: Mapping[str, Any], _headers: Mapping[str, str], query: str, path: Mapping[str, str] = NO_PATH, /
+) -> Request:
+    """Read a request for a streamed answer: events with ``alt=sse``, else one JSON array."""
+    if query not in ("", _EVENTS):
+        invalid("the query", "empty, the key, or alt=sse")
+    request = _read(body, path, dialect=STREAM_NAME)
+    return replace(request, facts=replace(request.facts, stream=True), query=query)
+
+
+def outgoing(request: Request, _model: str, output_cap: int | None) -> bytes:
+    """Return the body to send; what is stamped is what was bounded, and None stamps nothing. The path has the model."""
+    config = dict(request.body.get("generationConfig", {}))
+    if output_cap is not None:
+        config["maxOutputTokens"] = min(config.get("maxOutputTokens", output_cap), output_cap)
+    return compact({**request.body, "generationConfig": config})
+
+
+def read_count_tokens(
+    body: Mapping[str, Any], _headers: Mapping[str, str], query: str, path: Mapping[str, str] = NO_PATH, /
+) -> Request:
+    """Read a request for a token count, which is free whatever it holds: only what routes it is looked at."""
+    if query:
+        invalid("the query", "empty, or the key")
+    model = _model_of(path)
+    found = dict(body)
+    _check_model(found.pop("model", None), model, "model")
+    for name in ("generateContentRequest", "generate_content_request"):
+        if name in found:
+            fields.json_object(found[name], name)
+            _check_model(found[name].get("model"), model, under(name, "model"))
+    return Request(facts=RequestFacts(dialect=NAME, model=model, text_bytes=0), body=found)
+
+
+def count_tokens_body(request: Request, model: str) -> bytes:
+    """Return the body of a token count for a candidate's model."""
+    body = dict(request.body)
+    for name in ("generateContentRequest", "generate_content_request"):
+        if name in body:
+            body[name] = {**body[name], "model": f"{_MODELS}{model}"}
+    return compact(body)
+
+
+def refusal(refused: Refused, request_id: str) -> dict[str, Any]:
+    """Return the error document that Google's SDKs parse; they keep all of it as the error's details."""
+    facts = {"@type": "spendgate.refusal", "request_id": request_id, **facts_document(refused)}
+    status = _STATUSES.get(refused.status, "UNAVAILABLE")
+    return {"error": {"code": refused.status, "status": status, "message": str(refused), "details": [facts]}}
+
+
+def stream_error(refused: Refused, request_id: str) -> bytes:
+    """Return the refusal as a document; the answer's meter says how it stands in the stream."""
+    return compact(refusal(refused, request_id))
+
+
+def _read(body: Mapping[str, Any], path: Mapping[str, str], *, dialect: str) -> Request:
+    model = _model_of(path)
+    found = normalised(body, gemini_fields.TOP_LEVEL, "")
+    _check_model(found.pop("model", None), model, "model")
+    measured = _Measured()
+    measured.conversation(found)
+    measured.options(found)
+    return Request(facts=_facts(found, measured, dialect=dialect, model=model), body=found)
+
+
+def _model_of(path: Mapping[str, str]) -> str:
+    model = path.get("model", "")
+    fields.name(model, "the model in the path")
+    return model
+
+
+def _check_model(value: Any, model: str, place: str) -> None:
+    """Refuse a body that names another model than the path: only one of them is priced."""
+    if value is None:
+        return
+    fields.string(value, place)
+    if value.removeprefix(_MODELS) != model:
+        invalid(place, "left out, or the model of the path")
+
+
+def _facts(body: Mapping[str, Any], measured: "_Measured", *, dialect: str, model: str) -> RequestFacts:
+    config = body.get("generationConfig", {})
+    tier = body.get("serviceTier", "unspecified")
+    mime_type = config.get("responseMimeType", _PLAIN_TEXT)
+    schemas = [config[name] for name in ("responseSchema", "responseJsonSchema") if name in config]
+    return RequestFacts(
+        dialect=dialect,
+        model=model,
+        text_bytes=measured.text,
+        json_bytes=measured.json,
+        parts=measured.parts,
+        tools=measured.tools,
+        structured=bool(schemas) or mime_type != _PLAIN_TEXT,
+        output_cap=_within(config.get("maxOutputTokens"), "generationConfig.maxOutputTokens", COUNT_MAX),
+        choices=_within(config.get("candidateCount"), "generationConfig.candidateCount", _CHOICES_MAX) or 1,
+        tool_results=_tool_results(body["contents"]),
+        service_tier=tier if tier != "unspecified" else None,
+    )
+
+
+def _within(value: int | None, place: str, most: int) -> int | None:
+    if value is not None and not 1 <= value <= most:
+        invalid(place, f"a whole number from 1 to {most}")
+    return value
+
+
+def _tool_results(contents: list[dict[str, Any]]) -> int:
+    """Count the function responses after the last answer: what this request brings back."""
+    count = 0
+    for content in reversed(contents):
+        if content.get("role") == "model":
+            break
+        count += sum("functionResponse" in part for part in content.get("parts", []))
+    return count
+
+
+@dataclass(slots=True)
+class _Measured:
+    """The sizes found while a request is walked."""
+
+    text: int = 0
+    json: int = 0
+    parts: int = 0
+    tools: int = 0
+
+    def conversation(self, body: Mapping[str, Any]) -> None:
+        if not body["contents"]:
+            invalid("contents", "an array with at least one content")
+        if "systemInstruction" in body:
+            self._content(body["systemInstruction"], "systemInstruction")
+        for index, content in enumerate(body["contents"]):
+            self._content(content, under("contents", index))
+
+    def options(self, body: Mapping[str, Any]) -> None:
+        for index, tool in enumerate(body.get("tools", [])):
+            for number, function in enumerate(tool.get("functionDeclarations", [])):
+                place = under(under(under("tools", index), "functionDeclarations"), number)
+                self.tools += 1
+                self._json_with_schemas(function, place, "parametersJsonSchema", "responseJsonSchema")
+        config = body.get("generationConfig", {})
+        for name in ("responseSchema", "responseJsonSchema"):
+            if name in config:
+                self._json_with_schemas({name: config[name]}, "generationConfig", name)
+        if "toolConfig" in body:
+            self.json += json_bytes(body["toolConfig"])
+        self.text += sum(text_bytes(word) for word in config.get("stopSequences", []))
+
+    def _content(self, content: Mapping[str, Any], place: str) -> None:
+        self.parts += 1
+        for index, part in enumerate(content.get("parts", [])):
+            self._part(part, under(under(place, "parts"), index))
+
+    def _part(self, part: Mapping[str, Any], place: str) -> None:
+        kinds = [kind for kind in gemini_fields.PART_KINDS if kind in part]
+        signature = part.get("thoughtSignature", "")
+        if signature and not (part.get("text") or len(kinds) > ("text" in part)):
+            # A signature alone may stand for any amount of thinking that was not shown.
+            unbounded(under(place, "thoughtSignature"), "without the text, or the call, that it belongs to")
+        if len(kinds) != 1:
+            invalid(place, f"one of {', '.join(gemini_fields.PART_KINDS)}")
+        self.parts += 1
+        self.text += text_bytes(signature) + text_bytes(part.get("text", ""))
+        for kind, value in (("functionCall", "args"), ("functionResponse", "response")):
+            if kind in part:
+                called = part[kind]
+                self.text += text_bytes(called["name"]) + text_bytes(called.get("id", ""))
+                self.json += json_bytes(called.get(value, {}))
+
+    def _json_with_schemas(self, value: Mapping[str, Any], place: str, *schemas: str) -> None:
+        """Add JSON that holds schemas, with what they grow by when their references are inlined."""
+        self.json += json_bytes(value)
+        self.json += sum(schema_growth(value[name], place=under(place, name)) for name in schemas if name in value)
+
+
+def _upstream(action: str, model: str) -> str:
+    return f"/v1beta/{_MODELS}{quote(model)}:{action}"
+
+
+COUNT_TOKENS: Final = Free(
+    paths=("/v1beta/models/{model}:countTokens",),
+    upstream_path=lambda _request, model: _upstream("countTokens", model),
+    read=read_count_tokens,
+    outgoing=count_tokens_body,
+)
+DIALECT: Final = Dialect(
+    name=NAME,
+    family="gemini",
+    paths=("/v1beta/models/{model}:generateContent",),
+    upstream_path=lambda _request, model: _upstream("generateContent", model),
+    read=read,
+    outgoing=outgoing,
+    meter=gemini_usage.meter,
+    report=gemini_usage.report,
+    refusal=refusal,
+    stream_error=stream_error,
+    key_query=KEY_QUERY,
+    free=(COUNT_TOKENS,),
+)
+STREAM_DIALECT: Final = replace(
+    DIALECT,
+    name=STREAM_NAME,
+    paths=("/v1beta/models/{model}:streamGenerateContent",),
+    upstream_path=lambda _request, model: _upstream("streamGenerateContent", model),
+    read=read_stream,
+    # An array is a stream too, whatever its content type; what is neither has no end, and stays reserved.
+    is_stream=lambda _content_type: True,
+    free=(),
+)
