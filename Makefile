@@ -26,8 +26,8 @@ local: $(INSTALLED) ## the whole gateway on this machine, with a demo provider; 
 demo: $(INSTALLED) ## a runaway agent meets its budget
 	@$(VENV)/bin/spendgate demo $(ARGS)
 
-test: $(INSTALLED) ## all tests
-	@$(RUN) -m pytest $(ARGS)
+test: $(INSTALLED) ## all tests, on every core
+	@$(RUN) -m pytest --numprocesses auto $(ARGS)
 
 check: $(INSTALLED) ## ruff and mypy, strict
 	@$(RUN) -m ruff check $(CODE)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from _pytest.terminal import TerminalReporter
 from hypothesis import settings
 
 from spendgate.local import ministack
@@ -19,6 +20,7 @@ from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
+from tests.scenarios.figures import table
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -68,3 +70,12 @@ def ledger(store_client: DynamoDBClient) -> Ledger:
 def config(ledger: Ledger) -> Config:
     """The configuration beside the ledger, for the same test."""
     return Config(f"{ledger.table}-config", ledger.table, ledger.client, ledger.timing)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:
+    """Print the scenarios' figures; here, since a run on several processes loads no folder's own hooks at its head."""
+    reports = [one for state in ("passed", "failed") for one in terminalreporter.stats.get(state, ())]
+    for number, line in enumerate(table(one for one in reports if getattr(one, "when", "") == "call")):
+        if not number:
+            terminalreporter.section("scenarios")
+        terminalreporter.line(line)
