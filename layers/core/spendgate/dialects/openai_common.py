@@ -63,6 +63,11 @@ def service_tier(body: Mapping[str, Any]) -> str | None:
     return None if tier is None else _TIERS.get(tier, tier)
 
 
+def wants_usage(body: Mapping[str, Any]) -> bool:
+    """Tell whether the caller of a stream asked for the frame with the usage."""
+    return bool((body.get("stream_options") or {}).get("include_usage"))
+
+
 def writes_long(options: Mapping[str, Any] | None) -> bool:
     """Tell whether cache options, or a breakpoint, ask for the long lifetime."""
     return (options or {}).get("ttl") == CACHE_TTL_LONG

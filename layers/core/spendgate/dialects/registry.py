@@ -4,13 +4,28 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from spendgate.dialects import anthropic_messages, gemini, openai_chat
+from spendgate.dialects import (
+    anthropic_messages,
+    gemini,
+    openai_chat,
+    openai_completions,
+    openai_embeddings,
+    openai_responses,
+)
 from spendgate.dialects.dialect import Dialect
 
 DIALECTS: Final[Mapping[str, Dialect]] = MappingProxyType(
     {
         dialect.name: dialect
-        for dialect in (openai_chat.DIALECT, anthropic_messages.DIALECT, gemini.DIALECT, gemini.STREAM_DIALECT)
+        for dialect in (
+            openai_chat.DIALECT,
+            openai_responses.DIALECT,
+            openai_embeddings.DIALECT,
+            openai_completions.DIALECT,
+            anthropic_messages.DIALECT,
+            gemini.DIALECT,
+            gemini.STREAM_DIALECT,
+        )
     }
 )
 

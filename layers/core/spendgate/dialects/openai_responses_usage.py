@@ -1,0 +1,182 @@
+"""What a response used, whole or streamed: both are read by the same rules, however the response ended."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from spendgate.core.usage import Usage, UsageReport, usable_count
+from spendgate.dialects import openai_usage
+from spendgate.dialects.dialect import Request
+from spendgate.dialects.json_strict import parse_answer
+from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, usage_report
+from spendgate.dialects.sse import Frame
+
+PATHS: Final = {
+    "prompt": ("input_tokens",),
+    "completion": ("output_tokens",),
+    "total": ("total_tokens",),
+    "cached": ("input_tokens_details", "cached_tokens"),
+    "cache_write": ("input_tokens_details", "cache_write_tokens"),
+    "cache_write_short": ("input_tokens_details", "cache_write_tokens_details", "ttl_30m_tokens"),
+    "cache_write_long": ("input_tokens_details", "cache_write_tokens_details", "ttl_12h_tokens"),
+    "reasoning": ("output_tokens_details", "reasoning_tokens"),
+}
+# A response that is none of these goes on, and its usage is not the last word.
+FINAL: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
+# Items of an output that have a fee, with the kind that price rows know it by.
+FEES: Final = {"web_search_call": "web_search", "file_search_call": "file_search"}
+# What an output may hold that is paid with its tokens; every other item is work of the server's own tools.
+_PAID_BY_TOKENS: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
+_DONE: Final = b"[DONE]"
+
+
+def meter(request: Request) -> StreamMeter:
+    """Return the meter of a streamed answer."""
+    return StreamMeter(_ResponseStream(request))
+
+
+def report(body: bytes, request: Request | None = None) -> UsageReport:
+    """Read a whole answer; writes whose lifetime is not told are long only if ``request`` asked for it."""
+    document = parse_answer(body)
+    reading = _Reading(request)
+    if not isinstance(document, dict):
+        return reading.report(problem="answer_unreadable", finished=False)
+    reading.take(document)
+    if document.get("status") in FINAL:
+        return reading.report(problem=None, finished=True)
+    broken = document.get("error") is not None
+    return reading.report(problem="error_in_answer" if broken else "response_unfinished", finished=False)
+
+
+def buckets(counts: Counts, *, long_writes: bool) -> Usage:
+    """Split the inclusive counts; what is written for an unknown time is priced by the longest that was asked for."""
+    short, long = counts.detail("cache_write_short"), counts.detail("cache_write_long")
+    usage = openai_usage.buckets(counts, long_writes=False)
+    # The parts may say more than their sum; they never take from what was read.
+    written = min(max(usage.cache_write, short + long), usage.cache_write + usage.input_uncached)
+    longest = written - min(short, written) if long_writes else min(long, written)
+    return replace(
+        usage,
+        input_uncached=usage.input_uncached + usage.cache_write - written,
+        cache_write=written - longest,
+        cache_write_long=longest,
+    )
+
+
+class _Reading:
+    """What was read of one response, from any of its documents in any order."""
+
+    def __init__(self, request: Request | None) -> None:
+        self._long_writes = request is not None and request.facts.cache_write == "long"
+        self._counts = Counts(PATHS)
+        self._identity = Identity()
+        # Calls of tools that have a fee: where they stand in the output, and how many the provider says there were.
+        self._calls: set[tuple[int, str]] = set()
+        self._searches = 0
+        self._other_tools = False
+
+    def take(self, response: Mapping[str, Any]) -> None:
+        """Merge a response document: the whole answer, or what an event of a stream carries."""
+        self._identity.take(response)
+        self._counts.take(response.get("usage"))
+        self._take_tool_usage(response.get("tool_usage"))
+        output = response.get("output")
+        if isinstance(output, list):
+            for index, item in enumerate(output):
+                self.take_item(index, item)
+        elif output is not None:
+            self._other_tools = True
+
+    def take_item(self, index: Any, item: Any) -> None:
+        """Note an item of the output that tokens do not pay for."""
+        kind = item.get("type") if isinstance(item, dict) else None
+        if isinstance(kind, str) and kind in FEES:
+            self._calls.add((index if isinstance(index, int) else 0, FEES[kind]))
+        elif not isinstance(kind, str) or kind not in _PAID_BY_TOKENS:
+            self._other_tools = True
+
+    def report(self, *, problem: str | None, finished: bool) -> UsageReport:
+        """Return the report; ``problem`` is what is wrong with the answer itself."""
+        usage = buckets(self._counts, long_writes=self._long_writes) if self._counts.seen else None
+        if usage is not None:
+            usage = replace(usage, fees=self._fees())
+        return usage_report(usage=usage, identity=self._identity, problem=problem or self._problem(), finished=finished)
+
+    def _problem(self) -> str | None:
+        if self._other_tools or self._calls or self._searches:
+            # No request may ask for them yet, so no bound has counted what they cost.
+            return "server_tool_used"
+        return openai_usage.problem_of(self._counts)
+
+    def _take_tool_usage(self, told: Any) -> None:
+        """Note what the provider says of its tools; it stands beside the tokens, and may be missing."""
+        if told is None:
+            return
+        rest = told
+        if isinstance(told, dict) and isinstance(told.get("web_search"), dict):
+            searches = usable_count(told["web_search"].get("num_requests"))
+            if searches is not None:
+                self._searches = max(self._searches, searches)
+                rest = told | {"web_search": None}
+        self._other_tools = self._other_tools or _is_used(rest)
+
+    def _fees(self) -> tuple[tuple[str, int], ...]:
+        """Return how often each tool with a fee was used: of what is shown and what is told the greater."""
+        units = {kind: sum(kind == other for _, other in self._calls) for kind in FEES.values()}
+        units["web_search"] = max(units["web_search"], self._searches)
+        return tuple((kind, count) for kind, count in sorted(units.items()) if count)
+
+
+def _is_used(numbers: Any) -> bool:
+    """Tell whether a report of tools says anything but zero, or nothing that can be read."""
+    if isinstance(numbers, dict):
+        return any(_is_used(number) for number in numbers.values())
+    return numbers is not None and usable_count(numbers) != 0
+
+
+class _ResponseStream:
+    """The events of one streamed response. It is finished by the event that is named for a final status."""
+
+    def __init__(self, request: Request) -> None:
+        self._reading = _Reading(request)
+        self._final = False
+        self._error = False
+        self._unreadable = False
+
+    def take(self, frame: Frame) -> Passage:
+        if not frame.readable:
+            self._unreadable = True
+            return Passage.FLOW
+        data = b"" if frame.data is None else frame.data.strip()
+        if not data or data.startswith(_DONE):
+            return Passage.FLOW
+        event = parse_answer(data)
+        if not isinstance(event, dict):
+            # It may have been the usage.
+            self._unreadable = True
+            return Passage.FLOW
+        return self._take_event(event, frame.event)
+
+    def report(self, *, over: bool) -> UsageReport:  # noqa: ARG002 - the last event ends it, not the connection
+        return self._reading.report(problem=self._problem(), finished=self._final)
+
+    def _take_event(self, event: dict[str, Any], name: str) -> Passage:
+        kind = event.get("type") or name
+        response = event.get("response")
+        if isinstance(response, dict):
+            self._reading.take(response)
+        if event.get("item") is not None:
+            self._reading.take_item(event.get("output_index"), event["item"])
+        # A response that failed has its error inside; beside it stand those of the connection.
+        self._error = self._error or kind == "error" or event.get("error") is not None
+        if isinstance(kind, str) and kind.startswith("response.") and kind.removeprefix("response.") in FINAL:
+            self._final = True
+            return Passage.LAST
+        return Passage.FLOW
+
+    def _problem(self) -> str | None:
+        if self._unreadable:
+            return "frame_unreadable"
+        if self._final:
+            return None
+        return "error_in_stream" if self._error else "stream_unfinished"

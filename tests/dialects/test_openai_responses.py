@@ -1,0 +1,381 @@
+"""OpenAI's Responses: what is read, refused and sent."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spendgate.dialects.dialect import Request
+from spendgate.dialects.json_strict import compact
+from spendgate.dialects.openai_responses import DIALECT
+from spendgate.errors import CostBoundUnknown, OverBudget, RefusalFacts, Refused, RequestInvalid
+from tests.dialects.builders import odd_values, parsed
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {"city": {"type": "string"}}}
+TOOL: dict[str, Any] = {"type": "function", "name": "find", "description": "d", "parameters": SCHEMA, "strict": True}
+GRAMMAR: dict[str, Any] = {
+    "type": "custom",
+    "name": "patch",
+    "format": {"type": "grammar", "syntax": "lark", "definition": "start: WORD"},
+}
+USER: dict[str, Any] = {"role": "user", "content": "hello"}
+CALL: dict[str, Any] = {
+    "type": "function_call",
+    "id": "fc_1",
+    "call_id": "call_1",
+    "name": "find",
+    "arguments": '{"a":1}',
+    "status": "completed",
+}
+RESULT: dict[str, Any] = {"type": "function_call_output", "call_id": "call_1", "output": "found"}
+CUSTOM_CALL: dict[str, Any] = {"type": "custom_tool_call", "call_id": "call_2", "name": "patch", "input": "***"}
+CUSTOM_RESULT: dict[str, Any] = {
+    "type": "custom_tool_call_output",
+    "call_id": "call_2",
+    "output": [{"type": "input_text", "text": "done"}],
+}
+ANSWER: dict[str, Any] = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "completed",
+    "phase": "final_answer",
+    "content": [{"type": "output_text", "text": "hi", "annotations": [], "logprobs": []}],
+}
+REASONING: dict[str, Any] = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "thought"}],
+    "encrypted_content": "gAAAAAbcdef",
+}
+
+
+def responses(**changes: Any) -> dict[str, Any]:
+    return {"model": "house-model", "input": "hello"} | changes
+
+
+def read(**changes: Any) -> Request:
+    return DIALECT.read(parsed(responses(**changes)), {}, "")
+
+
+def sent(output_cap: int | None = 99, **changes: Any) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(DIALECT.outgoing(read(**changes), "served-model", output_cap))
+    return document
+
+
+def test_the_facts_of_a_plain_request() -> None:
+    facts = read().facts
+
+    assert (facts.dialect, facts.model, facts.stream) == ("openai-responses", "house-model", False)
+    assert (facts.text_bytes, facts.json_bytes, facts.parts, facts.tools) == (len("hello"), 0, 1, 0)
+    assert (facts.output_cap, facts.choices, facts.structured, facts.tool_results) == (None, 1, False, 0)
+    assert (facts.cache_write, facts.service_tier, facts.inputs, facts.has_output) == ("short", None, 1, True)
+    assert DIALECT.upstream_path(read(), "m") == "/responses"
+
+
+def test_text_is_measured_wherever_it_stands() -> None:
+    facts = read(
+        instructions="12345",
+        input=[
+            {"role": "user", "content": "éé"},
+            {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": "abc"}]},
+            ANSWER,
+            {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]},
+            REASONING,
+            {"type": "reasoning", "id": "rs_2", "summary": [], "content": [{"type": "reasoning_text", "text": "ab"}]},
+            CUSTOM_CALL,
+            CUSTOM_RESULT,
+        ],
+    ).facts
+
+    texts = 5 + 4 + 3 + 2 + 2 + len("thought") + len("gAAAAAbcdef") + 2 + len("done") + len("call_2")
+    assert facts.text_bytes == texts
+    assert facts.parts == 1 + 8 + 6
+
+
+def test_calls_tools_and_schemas_are_measured_as_json() -> None:
+    facts = read(
+        input=[USER, CALL, RESULT],
+        tools=[TOOL, GRAMMAR],
+        tool_choice={"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "find"}]},
+        text={"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}, "verbosity": "low"},
+    ).facts
+
+    assert facts.tools == 2
+    assert facts.structured
+    assert facts.json_bytes >= len(compact([TOOL, GRAMMAR, CALL, SCHEMA]))
+    assert facts.text_bytes == len("hello") + len("found") + len("call_1")
+
+
+def test_what_a_schema_grows_by_is_counted() -> None:
+    definitions = {"$defs": {"a": {"type": "string", "description": "d" * 40}}}
+    once = {"properties": {"x": {"$ref": "#/$defs/a"}}} | definitions
+    twice = {"properties": {"x": {"$ref": "#/$defs/a"}, "y": {"$ref": "#/$defs/a"}}} | definitions
+
+    small, large = (read(tools=[TOOL | {"parameters": schema}]).facts.json_bytes for schema in (once, twice))
+
+    assert large - small > 40
+
+
+def test_a_schema_that_leads_to_itself_is_refused_by_its_place() -> None:
+    endless = {"$defs": {"a": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}
+
+    with pytest.raises(CostBoundUnknown, match=r"text\.format\.schema"):
+        read(text={"format": {"type": "json_schema", "name": "a", "schema": endless}})
+
+
+@pytest.mark.parametrize(
+    "items,results",
+    [
+        ([USER, CALL, RESULT], 1),
+        ([USER, CALL, CUSTOM_CALL, RESULT, CUSTOM_RESULT], 2),
+        ([USER, CALL, RESULT, CALL, RESULT], 1),
+        ([USER, CALL, RESULT, USER], 1),
+        ([USER, CALL, RESULT, ANSWER], 0),
+        ([USER, RESULT, REASONING], 0),
+        ("hello", 0),
+    ],
+)
+def test_only_the_results_after_the_model_s_last_item_are_brought_back(items: Any, results: int) -> None:
+    assert read(input=items).facts.tool_results == results
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"prompt_cache_options": {"ttl": "12h"}},
+        {
+            "input": [
+                {
+                    "role": "user",
+                    "content": [
+                        {
+                            "type": "input_text",
+                            "text": "x",
+                            "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"},
+                        }
+                    ],
+                }
+            ]
+        },
+    ],
+)
+def test_a_lifetime_of_twelve_hours_is_a_long_write(changes: dict[str, Any]) -> None:
+    assert read(**changes).facts.cache_write == "long"
+
+
+@pytest.mark.parametrize(
+    "tier,fact", [(None, None), ("auto", None), ("fast", "priority"), ("flex", "flex"), ("ultrafast", "ultrafast")]
+)
+def test_the_service_tier_is_a_fact_by_the_name_it_is_billed_under(tier: str | None, fact: str | None) -> None:
+    assert read(service_tier=tier).facts.service_tier == fact
+
+
+def test_harmless_options_pass() -> None:
+    options: dict[str, Any] = {
+        "background": False,
+        "conversation": None,
+        "include": ["reasoning.encrypted_content", "message.output_text.logprobs"],
+        "max_tool_calls": 3,
+        "metadata": {"a": "b"},
+        "parallel_tool_calls": True,
+        "previous_response_id": None,
+        "prompt": None,
+        "prompt_cache_key": "k",
+        "prompt_cache_options": {"mode": "implicit", "ttl": "30m"},
+        "prompt_cache_retention": "24h",
+        "reasoning": {"effort": "high", "summary": "auto", "context": "all_turns", "mode": "standard"},
+        "safety_identifier": "s",
+        "store": True,
+        "stream": True,
+        "stream_options": {"include_obfuscation": False},
+        "temperature": 0.5,
+        "text": {"format": {"type": "text"}, "verbosity": "low"},
+        "tool_choice": "auto",
+        "tools": [],
+        "top_logprobs": 2,
+        "top_p": 1,
+        "truncation": "auto",
+        "user": "u",
+    }
+
+    document = sent(**options)
+
+    assert {name: document[name] for name in options} == options
+    assert not read(**options).facts.structured
+
+
+@pytest.mark.parametrize(
+    "changes,field",
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id"),
+        ({"conversation": "conv_1"}, "conversation"),
+        ({"prompt": {"id": "pmpt_1"}}, "prompt"),
+        ({"background": True}, "background"),
+        ({"background_options": {}}, "background_options"),
+        ({"context_management": [{"type": "compaction"}]}, "context_management"),
+        ({"multi_agent": {}}, "multi_agent"),
+        ({"moderation": {"model": "m"}}, "moderation"),
+        ({"access_programs": {}}, "access_programs"),
+        ({"reasoning": {"mode": "pro"}}, "reasoning.mode"),
+        ({"service_tier": "new"}, "service_tier"),
+        ({"prompt_cache_options": {"prewarm": True}}, "prompt_cache_options.prewarm"),
+        *(
+            ({"tools": [{"type": kind}]}, "tools[0]")
+            for kind in (
+                "web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation", "mcp",
+                "computer_use_preview", "local_shell", "shell", "apply_patch", "namespace", "tool_search", "new",
+            )
+        ),
+        ({"tools": [TOOL | {"allowed_callers": ["programmatic"]}]}, "tools[0].allowed_callers[0]"),
+        ({"tools": [TOOL | {"defer_loading": True}]}, "tools[0].defer_loading"),
+        ({"tools": [TOOL | {"async": True}]}, "tools[0].async"),
+        ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
+        ({"input": [{"id": "msg_1"}]}, "input[0]"),
+        ({"input": [USER, {"type": "item_reference", "id": "msg_1"}]}, "input[1]"),
+        ({"input": [{"type": "compaction", "encrypted_content": "x"}]}, "input[0]"),
+        ({"input": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}]}, "input[0]"),
+        ({"input": [CALL | {"caller": {"type": "program", "caller_id": "p"}}]}, "input[0].caller"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "u"}]}]}, "input[0].content[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}, "input[0].content[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input[0].content[0]"),
+        ({"input": [RESULT | {"output": [{"type": "input_image", "image_url": "u"}]}]}, "input[0].output[0]"),
+        ({"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]}, "input[0]"),
+        ({"input": [{"type": "reasoning", "summary": [], "encrypted_content": "gAAAA"}]}, "input[0]"),
+        ({"input": [REASONING | {"encrypted_content": None}]}, "input[0]"),
+    ],
+)  # fmt: skip
+def test_what_is_not_bounded_is_refused_by_name(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(CostBoundUnknown) as caught:
+        read(**changes)
+
+    assert caught.value.facts.field == field
+    assert field in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "changes,field",
+    [
+        ({"input": []}, "input"),
+        ({"input": 5}, "input"),
+        ({"input": ["hello"]}, "input[0]"),
+        ({"input": [{"role": "user", "content": 5}]}, "input[0].content"),
+        ({"input": [{"role": "user"}]}, "input[0].content"),
+        ({"input": [CALL | {"arguments": {}}]}, "input[0].arguments"),
+        ({"input": [{"type": "function_call_output", "output": "x"}]}, "input[0].call_id"),
+        ({"instructions": ["x"]}, "instructions"),
+        ({"max_output_tokens": 0}, "max_output_tokens"),
+        ({"max_output_tokens": True}, "max_output_tokens"),
+        ({"max_output_tokens": "5"}, "max_output_tokens"),
+        ({"model": ""}, "model"),
+        ({"tools": {}}, "tools"),
+    ],
+)
+def test_a_wrong_type_is_refused_with_the_field(changes: dict[str, Any], field: str) -> None:
+    with pytest.raises(RequestInvalid) as caught:
+        read(**changes)
+
+    assert caught.value.facts.field == field
+
+
+@pytest.mark.parametrize("missing", ["model", "input"])
+def test_a_missing_field_is_named(missing: str) -> None:
+    body = {name: value for name, value in responses().items() if name != missing}
+
+    with pytest.raises(RequestInvalid, match=f"{missing} must be given"):
+        DIALECT.read(body, {}, "")
+
+
+def test_a_query_is_refused() -> None:
+    with pytest.raises(RequestInvalid, match="query"):
+        DIALECT.read(responses(), {}, "a=b")
+
+
+def test_an_absent_cap_is_stamped_by_its_own_name() -> None:
+    assert sent(output_cap=99) == responses(model="served-model", max_output_tokens=99)
+    assert sent(output_cap=99, max_output_tokens=None)["max_output_tokens"] == 99
+
+
+def test_a_cap_of_the_caller_s_is_sent_and_never_more_than_was_bounded() -> None:
+    assert read(max_output_tokens=50).facts.output_cap == 50
+    assert sent(output_cap=50, max_output_tokens=50)["max_output_tokens"] == 50
+    assert sent(output_cap=40, max_output_tokens=50)["max_output_tokens"] == 40
+
+
+def test_nothing_is_stamped_where_nothing_was_bounded() -> None:
+    assert sent(output_cap=None) == responses(model="served-model")
+    assert sent(output_cap=None, max_output_tokens=7)["max_output_tokens"] == 7
+
+
+def test_a_stream_is_sent_as_it_was_asked_for() -> None:
+    assert sent(stream=True) == responses(model="served-model", stream=True, max_output_tokens=99)
+
+
+def test_an_error_in_a_stream_is_the_protocol_s_own_event_with_the_facts_of_the_refusal() -> None:
+    refused = OverBudget("Too much.", facts=RefusalFacts(budget="acme", field="model"))
+
+    event = DIALECT.stream_error(refused, "req_1")
+
+    assert event.startswith(b"\n\nevent: error\ndata: ")
+    document = json.loads(event.split(b"data: ")[1])
+    assert (document["type"], document["code"], document["message"]) == ("error", "over_budget", "Too much.")
+    assert (document["param"], document["sequence_number"]) == ("model", 0)
+    assert (document["error"]["budget"], document["error"]["request_id"]) == ("acme", "req_1")
+
+
+FULL: dict[str, Any] = responses(
+    instructions="be brief",
+    input=[USER, REASONING, CALL, RESULT, CUSTOM_CALL, CUSTOM_RESULT, ANSWER],
+    tools=[TOOL, GRAMMAR],
+    tool_choice="auto",
+    text={"format": {"type": "json_schema", "name": "a", "schema": SCHEMA}},
+    reasoning={"effort": "low"},
+    max_output_tokens=9,
+    prompt_cache_options={"ttl": "12h"},
+)
+
+
+def mutated(node: Any, path: int, value: Any) -> Any:
+    """Return a copy with the value in place of the node that a walk meets at number ``path``."""
+    count = -1
+
+    def walk(one: Any) -> Any:
+        nonlocal count
+        count += 1
+        if count == path:
+            return value
+        if isinstance(one, dict):
+            return {key: walk(inner) for key, inner in one.items()}
+        return [walk(inner) for inner in one] if isinstance(one, list) else one
+
+    return walk(node)
+
+
+@given(path=st.integers(1, 90), value=odd_values)
+def test_any_value_anywhere_is_read_or_refused_and_nothing_else_is_raised(path: int, value: Any) -> None:
+    body = mutated(FULL, path, value)
+    try:
+        request = DIALECT.read(body, {}, "")
+    except Refused:
+        return
+    DIALECT.outgoing(request, "m", request.facts.output_cap or 5)
+
+
+@given(name=st.text(max_size=20), value=odd_values)
+def test_a_field_that_is_not_listed_is_never_sent(name: str, value: Any) -> None:
+    try:
+        request = DIALECT.read(responses(**{name: value}), {}, "")
+    except Refused:
+        return
+    assert name in DIALECT_FIELDS
+    assert set(request.body) <= DIALECT_FIELDS
+
+
+DIALECT_FIELDS = set(FULL) | {
+    "background", "background_options", "context_management", "conversation", "include", "max_tool_calls", "metadata",
+    "moderation", "multi_agent", "parallel_tool_calls", "previous_response_id", "prompt", "prompt_cache_key",
+    "prompt_cache_retention", "safety_identifier", "service_tier", "store", "stream", "stream_options", "temperature",
+    "top_logprobs", "top_p", "truncation", "user",
+}  # fmt: skip
