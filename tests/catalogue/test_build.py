@@ -114,6 +114,24 @@ def test_a_price_that_does_not_change_is_one_row() -> None:
     assert len(found) == 1
 
 
+def test_a_reseller_that_lists_no_long_writes_is_priced_by_their_maker() -> None:
+    report = Report()
+    known = Facts(
+        offers={"openai/gpt-6-x": an_offer(input="2", output="10")},
+        embeddings=frozenset(),
+        others={},
+        retired=frozenset(),
+    )
+
+    (row,) = rows("acme", grouped([], merged("acme", [], known, report)), report)
+
+    assert (row["cache_write"], row["cache_write_long"]) == ("2.5", "5")
+    assert report.lines["Writes to the cache as their maker bills them"] == [
+        "acme: openai/gpt-6-x: cache_write 2.5",
+        "acme: openai/gpt-6-x: cache_write_long 5",
+    ]
+
+
 @pytest.mark.parametrize(
     "offer",
     [an_offer(output="2"), an_offer(input="0", output="2"), an_offer(input="2"), an_offer(input="2", output="0")],

@@ -1,5 +1,6 @@
 """The shipped prices say what the providers' pages said: the money of well-known models, dates, tiers and names."""
 
+import re
 from collections import Counter
 from dataclasses import fields
 from datetime import UTC, date, datetime, timedelta
@@ -141,18 +142,6 @@ def test_tiers_and_long_contexts_multiply(find: Find) -> None:
     assert card.at(272_001).cache_write_long == rate_per_million("300")
 
 
-@pytest.mark.parametrize(
-    "row", [row for row in rows_of(PRICES / "openai.yaml") if row.model >= "gpt-5.6"], ids=lambda row: row.id
-)
-def test_every_openai_model_that_writes_unasked_has_the_price_of_it(row: PriceRow) -> None:
-    if not row.model.startswith(("gpt-5.6", "gpt-6")):
-        return
-    for card in (row.card, *(card for _, card in row.service)):
-        for rates in card.reachable(10**7):
-            assert 4 * rates.cache_write == 5 * rates.input
-            assert 2 * rates.cache_write_long == 5 * rates.input
-
-
 def test_the_places_and_speeds_that_cost_more_are_known(find: Find) -> None:
     assert find("anthropic", "claude-fable-5-2").factor_of("geo", "us") == 1_100_000
     assert find("anthropic", "claude-fable-5-2").factor_of("speed", "fast") == 2_000_000
@@ -186,6 +175,17 @@ def test_a_model_that_nobody_prices_is_absent(name: str) -> None:
     names = {one for row in ALL for one in (row.model, *row.aliases) if row.provider != "azure"}
 
     assert name not in names
+
+
+@pytest.mark.parametrize("suffix", ["", ":batch"])
+def test_a_reseller_passes_on_what_a_models_maker_has_announced(find: Find, suffix: str) -> None:
+    change = datetime(2026, 12, 1, tzinfo=UTC)
+    before, after = (
+        find("openrouter", f"google/gemini-4-argon{suffix}", at) for at in (change - timedelta(microseconds=1), change)
+    )
+
+    assert after.card.rates.input == 2 * before.card.rates.input
+    assert after.card.rates.output == 2 * before.card.rates.output
 
 
 # -- what holds for every row ----------------------------------------------------------------------------------------
@@ -272,3 +272,23 @@ def test_a_service_tier_has_the_thresholds_of_the_plain_price() -> None:
     ]
 
     assert lacking == []
+
+
+def test_every_model_that_writes_unasked_has_the_price_of_it_wherever_it_is_sold() -> None:
+    """OpenAI's from gpt-5.6 on: 1.25 times the input for 30 minutes, 2.5 times for 12 hours, in every tier."""
+    sold = [row for row in ALL if re.search(r"(^|[/.])gpt-(5\.6|6)", row.model)]
+    wrong = [
+        (row.id, name)
+        for row in sold
+        for name, card in _cards(row)
+        for rates in card.reachable(10**9)
+        if 4 * rates.cache_write < 5 * rates.input or 2 * rates.cache_write_long < 5 * rates.input
+    ]
+
+    assert {row.provider for row in sold} >= {"openai", "azure", "bedrock", "openrouter"}
+    assert wrong == []
+    assert [
+        row.id
+        for row in sold
+        if row.provider == "openai" and 2 * row.card.rates.cache_write_long != 5 * row.card.rates.input
+    ] == []

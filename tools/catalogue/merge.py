@@ -23,6 +23,12 @@ from tools.catalogue.offer import (
 )
 
 _TODAY: Final = date.fromisoformat(CHECKED)
+# OpenAI writes for 12 hours at 2.5 times the input from gpt-5.6 on, Anthropic for 5 minutes at 1.25 times and for an hour at
+# twice (OpenAI docs, prompt caching; Claude docs, pricing; read 2026-11). Whoever resells the models passes that on.
+_WRITES: Final = {
+    re.compile(r"(?:^|[/.])gpt-(?:5\.6|6)"): {"cache_write": Fraction(5, 4), "cache_write_long": Fraction(5, 2)},
+    re.compile(r"claude-(?!2|v1|v2|instant)"): {"cache_write": Fraction(5, 4), "cache_write_long": Fraction(2)},
+}
 
 # A model's name with the day of one of its versions; Bedrock adds a version number.
 _SNAPSHOT: Final = re.compile(r"(.+)[-@](?:\d{4}-\d{2}-\d{2}|\d{8})(?:-v\d+:\d+)?")
@@ -54,6 +60,7 @@ def merged(provider: str, listings: list[Listing], facts: Facts, report: Report)
             index_or_none = owners.get(snapshot[1])
         windows = [] if index_or_none is None else listings[index_or_none].windows
         offers = _windows(f"{provider}: {name}", windows, facts.offers.get(name), report)
+        offers = [(start, _with_writes(f"{provider}: {name}", name, offer, report)) for start, offer in offers]
         if reason := _unusable(provider, name, offers, facts):
             report.add(f"Left out: {reason}", f"{provider}: {name}")
         else:
@@ -75,6 +82,61 @@ def _unusable(provider: str, name: str, windows: Windows, facts: Facts) -> str |
         if offer.base("output") is None or (not offer.base("output") and not free and not embeds):
             return "no output rate"
     return None
+
+
+def _with_writes(subject: str, name: str, offer: Offer, report: Report) -> Offer:
+    """Return the offer with the writes that its maker bills and that a reseller's list leaves out."""
+    fresh = offer.base("input")
+    missing = {
+        bucket: fresh * times
+        for pattern, factors in _WRITES.items()
+        if fresh and pattern.search(name)
+        for bucket, times in factors.items()
+        if offer.base(bucket) is None
+    }
+    if not missing:
+        return offer
+    for bucket, rate in missing.items():
+        offer.put(STANDARD, 0, bucket, rate)
+        report.add("Writes to the cache as their maker bills them", f"{subject}: {bucket} {usd(rate)}")
+    return _completed(offer)
+
+
+def with_announced(
+    provider: str, priced: list[Priced], makers: dict[str, list[Listing]], report: Report
+) -> list[Priced]:
+    """Return a reseller's prices with the rises that the models' makers have announced: it passes them on.
+
+    The reseller's list has today's prices only, and a call may last into the next day.
+    """
+    return [_with_announced(provider, one, makers, report) for one in priced]
+
+
+def _with_announced(provider: str, one: Priced, makers: dict[str, list[Listing]], report: Report) -> Priced:
+    maker, _, rest = one.name.removeprefix("~").partition("/")
+    model = rest.partition(":")[0]
+    listing = next((listing for listing in makers.get(maker, ()) if model in listing.names), None)
+    windows = list(one.windows)
+    if listing is None or (windows[-1][0] or date.min) > _TODAY:
+        return one
+    now = listing.windows[in_force(listing.windows, _TODAY)][1]
+    today = windows[in_force(windows, _TODAY)][1]
+    for start, offer in listing.windows:
+        if start is not None and start > _TODAY:
+            windows.append((start, _as_much_dearer(today, now, offer)))
+            report.add("Announced prices passed on", f"{provider}: {one.name} from {start}")
+    return Priced(name=one.name, listing=one.listing, windows=windows)
+
+
+def _as_much_dearer(today: Offer, now: Offer, then: Offer) -> Offer:
+    cards = {
+        tier: {
+            first: {bucket: rate * max(_ratio(then, now, bucket), Fraction(1)) for bucket, rate in rates.items()}
+            for first, rates in card.items()
+        }
+        for tier, card in today.cards.items()
+    }
+    return replace(today, cards=cards)
 
 
 def _windows(subject: str, windows: Windows, facts: Offer | None, report: Report) -> Windows:
