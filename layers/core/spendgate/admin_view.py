@@ -29,6 +29,18 @@ TOKENS_PER_RATE: Final = 1_000_000
 # Enough to tell two keys of one name apart, useless for anything else.
 KEY_ID_CHARACTERS: Final = 12
 
+_PROVIDER_OPTIONS: Final = (
+    "secret",
+    "service_tier",
+    "geo",
+    "speed",
+    "residency",
+    "prices",
+    "kind",
+    "api_version",
+    "cap_includes_reasoning",
+)
+
 
 def instant_text(at: datetime) -> str:
     """Return an instant as ISO text with Z, with a fraction only where it has one."""
@@ -148,7 +160,7 @@ def key_policy_view(*, budget: str, models: Iterable[str], expires_at: datetime 
 def provider_view(provider: Provider) -> dict[str, Any]:
     """Return a provider; its secret is a reference, never a value."""
     view: dict[str, Any] = {"dialect": provider.dialect, "base_url": provider.base_url}
-    for name in ("secret", "service_tier", "geo", "speed", "residency", "prices"):
+    for name in _PROVIDER_OPTIONS:
         if getattr(provider, name) is not None:
             view[name] = getattr(provider, name)
     if provider.framing != Framing():

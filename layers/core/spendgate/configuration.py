@@ -32,6 +32,7 @@ from spendgate.core.budget import (
     parse_path,
     prefixes,
 )
+from spendgate.core.kind import kind_of
 from spendgate.core.price import PriceRow
 from spendgate.core.route import CANDIDATES_MAX, Candidate, Provider, Route
 from spendgate.dialects.registry import FAMILIES
@@ -151,7 +152,10 @@ class _Reader:
         entries = self._entries("providers", ProviderEntry)
         for name in self._names("providers"):
             self._check_name(name, ("providers", name))
-        return tuple(values.provider(name, entry) for name, entry in entries.items())
+        providers = tuple(values.provider(name, entry) for name, entry in entries.items())
+        for provider in providers:
+            self._check_kind(provider)
+        return providers
 
     def prices(self) -> tuple[PriceRow, ...]:
         listed = self._document.get("prices", [])
@@ -251,6 +255,16 @@ class _Reader:
     def _check_name(self, name: str, place: Place) -> None:
         if _NAME.fullmatch(name) is None or name.startswith(("sg-", "sk-")):
             self._findings.add(place, "a name has 1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or digit")
+
+    def _check_kind(self, provider: Provider) -> None:
+        """A kind has a dialect of its own, and an API's version is for the kind that has it in its paths."""
+        kind = kind_of(provider)
+        if kind.dialect != provider.dialect:
+            self._findings.add(
+                ("providers", provider.name, "kind"), f"speaks {kind.dialect}, and the provider {provider.dialect}"
+            )
+        elif provider.api_version is not None and not kind.deployments:
+            self._findings.add(("providers", provider.name, "api_version"), "goes with kind: azure only")
 
     def _check_known(self, section: str, name: object, place: Place) -> None:
         """Check that a name, if it is one, stands in a section; it may belong to an entry that is wrong otherwise."""

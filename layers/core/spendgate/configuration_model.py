@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationIn
 
 from spendgate.configuration_scalars import (
     EPOCH,
+    ApiVersion,
     CatalogueName,
     Count,
     DateText,
@@ -31,6 +32,7 @@ from spendgate.configuration_scalars import (
 from spendgate.configuration_yaml import Findings, Place, shown
 from spendgate.core.budget import Mode
 from spendgate.core.key import is_well_formed
+from spendgate.core.kind import KINDS
 from spendgate.core.price import STANDARD_TIER_NAMES
 from spendgate.dialects.registry import FAMILIES
 
@@ -62,6 +64,16 @@ class ProviderEntry(Entry):
     speed: Text | None = None
     residency: Text | None = None
     prices: CatalogueName | None = None
+    kind: str | None = None
+    api_version: ApiVersion | None = None
+    cap_includes_reasoning: bool | None = None
+
+    @field_validator("kind")
+    @classmethod
+    def _habits(cls, value: str) -> str:
+        if value not in KINDS:
+            raise ValueError(f"is no kind of provider that is known here{did_you_mean(value, KINDS)}")
+        return value
 
     @field_validator("dialect")
     @classmethod

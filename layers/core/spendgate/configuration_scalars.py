@@ -31,6 +31,7 @@ _SPAN_UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": t
 # What can stand in a URL: no space, no control character, no backslash that parsers read differently.
 _URL = re.compile(r"[!-\[\]-~]{1,2048}", re.ASCII)
 _CATALOGUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
+_API_VERSION = re.compile(r"[a-z0-9][a-z0-9.-]{0,31}", re.ASCII)
 _MODEL = re.compile(r"[!-~]{1,256}", re.ASCII)
 
 
@@ -116,6 +117,12 @@ def _model_name(value: object) -> str:
     return value
 
 
+def _api_version(value: object) -> str:
+    if not isinstance(value, str) or _API_VERSION.fullmatch(value) is None:
+        raise ValueError("must be a version such as 2024-10-21 or preview, in quotes")
+    return value
+
+
 def _catalogue_name(value: object) -> str:
     if not isinstance(value, str) or not _CATALOGUE.fullmatch(value):
         raise ValueError("must be the name of a shipped catalogue, like openai, or none")
@@ -131,6 +138,7 @@ Instant = Annotated[datetime, PlainValidator(_instant)]
 DateText = Annotated[str, PlainValidator(_date_text)]
 Span = Annotated[timedelta, PlainValidator(_span)]
 ModelName = Annotated[str, PlainValidator(_model_name)]
+ApiVersion = Annotated[str, PlainValidator(_api_version)]
 CatalogueName = Annotated[str, PlainValidator(_catalogue_name)]
 Percent = Annotated[int, PlainValidator(_whole(1, 99))]
 Text = Annotated[str, Field(max_length=500)]

@@ -29,6 +29,9 @@ def provider(name: str, entry: ProviderEntry) -> Provider:
         speed=entry.speed,
         residency=entry.residency,
         prices=entry.prices,
+        kind=entry.kind,
+        api_version=entry.api_version,
+        cap_includes_reasoning=entry.cap_includes_reasoning,
     )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from spendgate.calls import Admitted, Parts, Reply
-from spendgate.core.kind import kind_of
+from spendgate.core.kind import kind_of, url_of
 from spendgate.core.money import usd_text
 from spendgate.core.reservation import Resolution
 from spendgate.core.route import Provider
@@ -46,6 +46,7 @@ class Exchange:
         self._spawn = spawn
         self._started = time.perf_counter()
         self._candidate = admitted.candidates[0][0]
+        self._request = admitted.request
         self._sent = False
         self._ended = False
 
@@ -55,6 +56,8 @@ class Exchange:
             last = len(self._admitted.candidates) - 1
             for number, (candidate, provider) in enumerate(self._admitted.candidates):
                 self._candidate = candidate
+                # How a request is spelled and an answer is counted is the provider's habit.
+                self._request = replace(self._admitted.request, kind=kind_of(provider))
                 reply = await self._attempt(provider, is_last=number == last)
                 if reply is not None:
                     return reply
@@ -102,7 +105,7 @@ class Exchange:
         return Reply(status=answer.status, headers=(*answer.headers, *self._headers(None)), pieces=relay)
 
     async def _outbound(self, provider: Provider) -> Outbound:
-        admitted, dialect = self._admitted, self._admitted.call.dialect
+        dialect = self._admitted.call.dialect
         secret = None
         if provider.secret is not None:
             reference = provider.secret
@@ -111,14 +114,14 @@ class Exchange:
             except LedgerUnavailable as missing:
                 await self._end(unbilled(self._candidate, "the provider's secret is missing"))
                 raise ProviderRefusedUs(str(missing), facts=self._facts()) from missing
-        path = dialect.upstream_path(admitted.request, self._candidate.model)
-        query = f"?{admitted.request.query}" if admitted.request.query else ""
+        request, model = self._request, self._candidate.model
+        path = dialect.upstream_path(request, model) + (f"?{request.query}" if request.query else "")
         cap = None if self._reservation.unpriced else self._reservation.output_cap
         return Outbound(
             kind=kind_of(provider),
-            url=provider.base_url.rstrip("/") + path + query,
-            body=dialect.outgoing(admitted.request, self._candidate.model, cap),
-            headers=admitted.request.headers,
+            url=url_of(provider, path=path, model=model),
+            body=dialect.outgoing(request, model, cap),
+            headers=request.headers,
             secret=secret,
         )
 
@@ -130,7 +133,7 @@ class Exchange:
             told = _broken(self._candidate.provider, error)
             raise await self._unknown(told, timed_out=_timed_out(error)) from error
         await answer.aclose()
-        report = self._admitted.call.dialect.report(body, self._admitted.request)
+        report = self._admitted.call.dialect.report(body, self._request)
         resolution = answered(self._reservation, self._candidate, report, self._parts.clock())
         await self._end(resolution)
         headers = (*answer.headers, *self._headers(resolution))
@@ -138,32 +141,46 @@ class Exchange:
 
     async def _error(self, answer: Answer, outbound: Outbound, *, is_last: bool) -> Reply | None:
         provider, status = self._candidate.provider, answer.status
-        if not outcome.is_unbilled(outbound.kind, status):
-            raise await self._unknown(f"provider {provider} answered {status}", timed_out=False)
+        reason = f"provider {provider} answered {status}"
+        if not outcome.may_be_unbilled(outbound.kind, status):
+            raise await self._unknown(reason, timed_out=False)
         try:
             async with asyncio.timeout(self._seconds_left()):
                 body = await answer.read(_ERROR_BYTES_MAX)
         except (Unclear, AnswerTooLarge, TimeoutError):
-            # The status has said it already: nothing is billed. Only the provider's words are lost.
+            # A status that proves it has said so already: only the provider's words are lost.
             body = b""
         await answer.aclose()
-        if status in outcome.ELSEWHERE and not is_last:
+        verdict = outcome.verdict(outbound.kind, status, body)
+        if not verdict.unbilled:
+            raise await self._unknown(reason, timed_out=False)
+        if verdict.spend_limit is not None:
+            reason = f"{reason}: provider spend limit ({verdict.spend_limit})"
+            self._parts.log.info(
+                "provider spend limit",
+                provider=provider,
+                model=self._candidate.model,
+                status=status,
+                spend_limit=verdict.spend_limit,
+                reservation=self._reservation.id,
+            )
+        if verdict.elsewhere and not is_last:
             return None
-        reason = f"provider {provider} answered {status}"
         resolution = unbilled(self._candidate, reason)
         await self._end(resolution)
-        if status in outcome.CREDENTIALS:
+        if verdict.credentials:
             told = f"{reason} to the gateway's own credentials; nothing was billed"
             raise ProviderRefusedUs(told, facts=self._facts())
         if not body:
             raise ProviderRefusedUs(f"{reason} without a word; nothing was billed", facts=self._facts())
-        headers = (*answer.headers, *self._headers(resolution))
+        passed = answer.headers if verdict.spend_limit is None else _not_to_be_repeated(answer.headers)
+        headers = (*passed, *self._headers(resolution))
         return Reply(status=status, headers=headers, body=scrubbed(body, outbound))
 
     async def _pump(self, answer: Answer, outbound: Outbound, relay: Relay) -> None:
         """Read a streamed answer to its end, whoever listens, and settle before its last frame goes out."""
         self._ended = False
-        meter = self._admitted.call.dialect.meter(self._admitted.request)
+        meter = self._admitted.call.dialect.meter(self._request)
         broke: BaseException | None = None
         try:
             async with asyncio.timeout(self._seconds_left()):
@@ -303,7 +320,7 @@ async def pass_through(parts: Parts, outbound: Outbound, *, provider: str, secon
                 await answer.aclose()
     except (Unsent, Unclear, AnswerTooLarge, TimeoutError) as error:
         raise ProviderUnreachable(_broken(provider, error), retry_after_seconds=1) from error
-    if answer.status in outcome.CREDENTIALS:
+    if answer.status in outbound.kind.credentials:
         raise ProviderRefusedUs(f"provider {provider} answered {answer.status} to the gateway's own credentials")
     headers = (*answer.headers, ("x-spendgate-provider", provider))
     return Reply(status=answer.status, headers=headers, body=scrubbed(body, outbound))
@@ -314,6 +331,12 @@ def scrubbed(data: bytes, outbound: Outbound) -> bytes:
     if outbound.secret is None or not data:
         return data
     return data.replace(outbound.secret.encode(), b"[secret]")
+
+
+def _not_to_be_repeated(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
+    """Return the headers of an answer that no repetition changes: a client that repeats a 429 is told not to."""
+    advice = {"x-should-retry", "retry-after", "retry-after-ms"}
+    return (*((name, value) for name, value in headers if name not in advice), ("x-should-retry", "false"))
 
 
 def _broken(provider: str, error: BaseException) -> str:

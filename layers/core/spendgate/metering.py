@@ -7,6 +7,7 @@ from typing import Final
 
 from spendgate.core.bound import Quote, settled_cost
 from spendgate.core.budget import Amounts
+from spendgate.core.money import Picodollars, usd_text
 from spendgate.core.reservation import Reservation, Resolution
 from spendgate.core.route import Candidate
 from spendgate.core.usage import UsageReport
@@ -24,11 +25,20 @@ def answered(reservation: Reservation, candidate: Candidate, report: UsageReport
     if report.usage is None or not report.finished:
         return unclear(candidate, report.problem or "the answer did not come to its end", report)
     quote = quote_for(reservation, candidate)
+    evidence = None
     try:
         cost = 0 if quote is None else settled_cost(report, report.usage, quote, start=reservation.created_at, end=now)
     except ValueError as error:
-        # The answer used what no pinned rate covers: it cost something, and nobody here can say what.
-        return unclear(candidate, f"the usage has no price: {error}", report)
+        if report.charge is None:
+            # The answer used what no pinned rate covers: it cost something, and nobody here can say what.
+            return unclear(candidate, f"the usage has no price: {error}", report)
+        cost = Picodollars(report.charge)
+        evidence = "the provider's own charge; the pinned price does not cover what was used"
+    else:
+        if report.charge is not None and quote is not None:
+            # What it says is what it bills, also where that is less than its price list.
+            evidence = f"the provider's own charge; by the pinned price it is {usd_text(cost)} USD"
+            cost = Picodollars(report.charge)
     return Resolution(
         state="settled",
         reason="answered",
@@ -43,6 +53,7 @@ def answered(reservation: Reservation, candidate: Candidate, report: UsageReport
         model=candidate.model,
         response_model=report.model,
         response_id=report.response_id,
+        evidence=evidence,
     )
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from spendgate.core.intake import input_bound, rates_of_media
+from spendgate.core.kind import caps_reasoning
 from spendgate.core.money import Picodollars, saturated
 from spendgate.core.price import (
     FACTOR_ONE,
@@ -151,7 +152,7 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     framing = offer.provider.framing
     measured = input_tokens_max(facts, framing, None)
     tokens_in = input_bound(facts, offer.candidate, offer.rows, measured=measured)
-    tokens_out = (cap + framing.output_overshoot) * facts.choices if facts.has_output else 0
+    tokens_out = (_output_max(offer, cap) + framing.output_overshoot) * facts.choices if facts.has_output else 0
     factors = _factors_assumed(facts, offer)
     worst, worst_terms = 0, Terms()
     for row in offer.rows:
@@ -169,6 +170,24 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
         stamped=facts.output_cap is None,
         quotes=(quote,),
     )
+
+
+def _output_max(offer: Offer, cap: int) -> int:
+    """Return the most output tokens of one choice: the cap, or all that the model can do where reasoning ignores it."""
+    if caps_reasoning(offer.provider):
+        return cap
+    sizes = [max(row.context_tokens or 0, row.output_tokens_max or 0) for row in offer.rows]
+    if min(sizes) == 0:
+        raise CostBoundUnknown(
+            f"provider {offer.candidate.provider} may put out reasoning beyond the output cap, and a price row of "
+            f"{offer.candidate.model} has neither context_tokens nor output_tokens_max",
+            facts=RefusalFacts(
+                field="max_tokens",
+                next_action="an operator adds context_tokens to the price row, or declares cap_includes_reasoning: true "
+                "on the provider",
+            ),
+        )
+    return max(cap, *sizes)
 
 
 def _dearest(facts: RequestFacts, card: RateCard, terms: Terms, tokens_in: int, tokens_out: int) -> int:

@@ -25,10 +25,12 @@ class Framing:
 class Provider:
     """An endpoint that speaks a dialect, where its secret is, and its habits of counting.
 
-    ``kind`` is a name of ``core/kind.KINDS``; None is the plain kind of the dialect. ``secret`` is a reference (``env:NAME``, ``secretsmanager:NAME``), never a value; None where the host wants none.
+    ``kind`` is a name of ``core/kind.KINDS``; None is that of the host, or the plain one of the dialect. ``secret`` is a
+    reference (``env:NAME``, ``secretsmanager:NAME``), never a value; None where the host wants none.
     ``service_tier``, ``geo``, ``speed`` declare what an absent field means at this account, ``residency`` where its
     project's data stays (``none``: nowhere in particular); undeclared is the dearest. ``prices`` is the shipped
-    catalogue whose prices are this provider's; None is the one of its name.
+    catalogue whose prices are this provider's; None is the one of its name. ``api_version`` is Azure's, where its
+    deployments stand in the path. ``cap_includes_reasoning`` declares what the kind does not know of this host.
     """
 
     name: str
@@ -42,6 +44,8 @@ class Provider:
     residency: str | None = None
     prices: str | None = None
     kind: str | None = None
+    api_version: str | None = None
+    cap_includes_reasoning: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

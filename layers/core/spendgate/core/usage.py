@@ -74,7 +74,8 @@ class UsageReport:
     """What an answer said about itself, merged over its frames.
 
     ``usage`` is None where a total is missing or unusable; ``problem`` then names the reason. ``partial`` keeps
-    what was seen so far as a floor (never a bill). ``finished`` tells that the protocol's own end was seen.
+    what was seen so far as a floor (never a bill). ``finished`` tells that the protocol's own end was seen. ``charge`` is
+    what the provider itself says that the answer cost, in picodollars: None, and never 0, where it does not.
     """
 
     usage: Usage | None = None
@@ -86,6 +87,7 @@ class UsageReport:
     geo: str | None = None
     speed: str | None = None
     response_id: str | None = None
+    charge: int | None = None
 
 
 def usable_count(value: object) -> int | None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
+from spendgate.core.kind import Kind
 from spendgate.core.request import RequestFacts
 from spendgate.core.usage import UsageReport
 from spendgate.errors import Refused
@@ -23,7 +24,8 @@ class Request:
 
     ``body`` is what was parsed and bounded; nothing else leaves. ``headers`` are the protocol's own headers that
     go along (lower-case names). ``query`` is forwarded as it stands. ``wants_usage`` is False where the usage frame
-    of a stream must be hidden from the caller, who did not ask for it.
+    of a stream must be hidden from the caller, who did not ask for it. ``kind`` is that of the provider it goes to, once
+    that is known: how it spells what is stamped, and how it counts. None has no habits beside the protocol's.
     """
 
     facts: RequestFacts
@@ -31,6 +33,7 @@ class Request:
     headers: tuple[tuple[str, str], ...] = ()
     query: str = ""
     wants_usage: bool = True
+    kind: Kind | None = None
 
 
 class Meter(Protocol):

@@ -44,10 +44,13 @@ def outgoing(request: Request, model: str, output_cap: int | None) -> bytes:
         else:
             # Some servers take null for "no limit".
             body.pop(name, None)
+    cap_field = _cap_field(request)
     if request.facts.output_cap is None and output_cap is not None:
-        body[STAMPED_CAP_FIELD] = output_cap
-    if request.facts.stream:
-        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+        body[cap_field] = output_cap
+    elif cap_field == "max_tokens" and "max_tokens" not in body and "max_completion_tokens" in body:
+        # A server that does not know the newer name may ignore it, and then nothing would limit its output.
+        body[cap_field] = body.pop("max_completion_tokens")
+    _ask_for_usage(body, request)
     return compact(body)
 
 
@@ -69,6 +72,19 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         service_tier=openai_common.service_tier(body),
         media=measured.media.found(),
     )
+
+
+def _cap_field(request: Request) -> str:
+    named = None if request.kind is None else request.kind.cap_field
+    return named or STAMPED_CAP_FIELD
+
+
+def _ask_for_usage(body: dict[str, Any], request: Request) -> None:
+    if request.kind is not None and not request.kind.asks_usage:
+        # It sends the usage unasked, and refuses to be asked.
+        body.pop("stream_options", None)
+    elif request.facts.stream:
+        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
 
 
 def _wants_usage(body: Mapping[str, Any]) -> bool:

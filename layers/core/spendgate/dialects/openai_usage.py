@@ -1,8 +1,10 @@
 """What an OpenAI-shaped answer used, in disjoint buckets, whole or streamed."""
 
+from dataclasses import replace
 from typing import Any, Final
 
 from spendgate.core.usage import Usage, UsageReport
+from spendgate.dialects.charges import Charges
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
 from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, usage_report
@@ -13,8 +15,9 @@ PATHS: Final = {
     "completion": ("completion_tokens",),
     "total": ("total_tokens",),
     "cached": ("prompt_tokens_details", "cached_tokens"),
-    # DeepSeek's name for the same.
+    # DeepSeek's names: hits and misses are the whole prompt.
     "cache_hit": ("prompt_cache_hit_tokens",),
+    "cache_miss": ("prompt_cache_miss_tokens",),
     "cache_write": ("prompt_tokens_details", "cache_write_tokens"),
     "audio_input": ("prompt_tokens_details", "audio_tokens"),
     "image_input": ("prompt_tokens_details", "image_tokens"),
@@ -33,31 +36,33 @@ def meter(request: Request) -> StreamMeter:
 def report(body: bytes, request: Request | None = None) -> UsageReport:
     """Read a whole answer; cache writes are of the long lifetime only if ``request`` asked for it."""
     document = parse_answer(body)
-    counts, identity = Counts(PATHS), Identity()
+    counts, identity, charges = Counts(PATHS), Identity(), Charges(request)
     problem = None
     if not isinstance(document, dict):
         problem = "answer_unreadable"
     else:
         identity.take(document)
         counts.take(document.get("usage"))
+        charges.take(document.get("usage"))
         problem = "error_in_answer" if document.get("error") is not None else problem_of(counts)
     usage = buckets(counts, long_writes=_long_writes(request)) if counts.seen else None
     finished = problem not in {"answer_unreadable", "error_in_answer"}
-    return usage_report(usage=usage, identity=identity, problem=problem, finished=finished)
+    read = usage_report(usage=usage, identity=identity, problem=problem, finished=finished)
+    return replace(read, charge=charges.charge)
 
 
 def problem_of(counts: Counts) -> str | None:
     """Name what is wrong with the counts; a missing total is as bad as a wrong one."""
     if not counts.seen:
         return "usage_missing"
-    if counts.unusable or counts.get("prompt") is None or counts.get("completion") is None:
+    if counts.unusable or _prompt(counts) is None or counts.get("completion") is None:
         return "usage_unusable"
     return None
 
 
 def buckets(counts: Counts, *, long_writes: bool) -> Usage:
     """Split the inclusive counts; details never add to a total that contains them."""
-    prompt = counts.detail("prompt")
+    prompt = capped(_prompt(counts) or 0)
     output = capped(_output(counts, prompt))
     # Details may overlap in compatible servers: each takes what the dearer ones left.
     write = min(counts.detail("cache_write"), prompt)
@@ -77,6 +82,12 @@ def buckets(counts: Counts, *, long_writes: bool) -> Usage:
         audio_output=audio_output,
         image_output=image_output,
     )
+
+
+def _prompt(counts: Counts) -> int | None:
+    hits, misses = counts.get("cache_hit"), counts.get("cache_miss")
+    both = None if hits is None or misses is None else hits + misses
+    return max((count for count in (counts.get("prompt"), both) if count is not None), default=None)
 
 
 def _output(counts: Counts, prompt: int) -> int:
@@ -104,6 +115,7 @@ class _ChatStream:
         self._wants_usage = request.wants_usage
         self._long_writes = _long_writes(request)
         self._counts = Counts(PATHS)
+        self._charges = Charges(request)
         self._identity = Identity()
         self._done = False
         self._closing_usage = False
@@ -130,12 +142,13 @@ class _ChatStream:
     def report(self, *, over: bool) -> UsageReport:
         finished = (self._done or (over and self._closing_usage)) and not self._error
         usage = buckets(self._counts, long_writes=self._long_writes) if self._counts.seen else None
-        return usage_report(
+        read = usage_report(
             usage=usage,
             identity=self._identity,
             problem=self._problem(finished=finished),
             finished=finished,
         )
+        return replace(read, charge=self._charges.charge)
 
     def _take_chunk(self, chunk: dict[str, Any]) -> Passage:
         if chunk.get("error") is not None:
@@ -143,6 +156,10 @@ class _ChatStream:
         self._identity.take(chunk)
         usage = chunk.get("usage")
         self._counts.take(usage)
+        self._charges.take(usage)
+        # Groq says it there too, and older models there only.
+        groq = chunk.get("x_groq")
+        self._counts.take(groq.get("usage") if isinstance(groq, dict) else None)
         if usage is None or chunk.get("choices"):
             return Passage.FLOW
         self._closing_usage = True

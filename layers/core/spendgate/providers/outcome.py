@@ -1,13 +1,38 @@
-"""What a status says of an answer: worked for, proven unbilled, or unclear. Which statuses prove it is ``core/kind``'s."""
+"""What an answer's status and error code say: worked for, proven unbilled, the provider's own limit, or unclear.
 
-from typing import Final
+Which statuses and codes prove it is data of ``core/kind``. An error's message is read by nobody: its words change.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
 
 from spendgate.core.kind import Kind
+from spendgate.dialects.json_strict import parse_answer
 
 # Of the unbilled ones, what says that another provider may do better with the very same request.
-ELSEWHERE: Final = frozenset({401, 402, 403, 404, 429, 529})
-# The provider rejects the gateway's own credentials: nothing that the caller could mend, and the text may name a key.
-CREDENTIALS: Final = frozenset({401, 403})
+_ELSEWHERE: Final = frozenset({401, 402, 403, 404, 429, 502, 503, 529})
+# Where the providers put their codes: OpenAI and those like it, Anthropic, OpenRouter, Azure.
+_CODES: Final = (
+    ("code",),
+    ("type",),
+    ("details", "error_code"),
+    ("limit_source",),
+    ("metadata", "limit_source"),
+    ("innererror", "code"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What an error proves. ``spend_limit`` is the code, or the status, of a limit of the provider's own."""
+
+    unbilled: bool
+    credentials: bool = False
+    elsewhere: bool = False
+    spend_limit: str | None = None
+
+
+UNCLEAR: Final = Verdict(unbilled=False)
 
 
 def is_answer(status: int) -> bool:
@@ -15,6 +40,45 @@ def is_answer(status: int) -> bool:
     return 200 <= status < 300
 
 
-def is_unbilled(kind: Kind, status: int) -> bool:
-    """Tell whether a status proves that the provider bills nothing for the request."""
-    return status in kind.unbilled
+def may_be_unbilled(kind: Kind, status: int) -> bool:
+    """Tell whether a status proves that nothing is billed, or may do so together with the body."""
+    return status in kind.unbilled or any(status == one for one, _ in kind.unbilled_codes)
+
+
+def verdict(kind: Kind, status: int, body: bytes) -> Verdict:
+    """Return what an error proves."""
+    codes = error_codes(body)
+    if status not in kind.unbilled and not any((status, code) in kind.unbilled_codes for code in codes):
+        return UNCLEAR
+    limit = _spend_limit(kind, status, codes)
+    return Verdict(
+        unbilled=True,
+        credentials=status in kind.credentials,
+        elsewhere=status in _ELSEWHERE or limit is not None,
+        spend_limit=limit,
+    )
+
+
+def error_codes(body: bytes) -> tuple[str, ...]:
+    """Return the codes of an error document, as its ``error`` or at its top."""
+    document = parse_answer(body)
+    if not isinstance(document, dict):
+        return ()
+    error = document.get("error")
+    found = [_leaf(place, path) for place in (error, document) for path in _CODES]
+    return tuple(code for code in found if isinstance(code, str))
+
+
+def _spend_limit(kind: Kind, status: int, codes: tuple[str, ...]) -> str | None:
+    if any(code in kind.transient_codes for code in codes):
+        return None
+    known = next((code for code in codes if code in kind.spend_codes), None)
+    return known or (str(status) if status in kind.spend_statuses else None)
+
+
+def _leaf(node: Any, path: tuple[str, ...]) -> Any:
+    for step in path:
+        if not isinstance(node, dict):
+            return None
+        node = node.get(step)
+    return node
