@@ -139,9 +139,31 @@ def test_show_tells_a_shipped_row_that_is_not_loaded(priced: CommandLine, config
 def test_check_is_clean_where_every_candidate_has_a_fresh_price(priced: CommandLine) -> None:
     checked = priced("prices", "check")
 
+    report = priced.json("prices", "check")
+    shipped = SHIPPED("anthropic") or ()
     assert checked.exit_code == 0
-    assert checked.stdout.startswith("Clean: ")
-    assert priced.json("prices", "check")["clean"] is True
+    assert "Clean: " in checked.stdout
+    assert report["clean"] is True
+    assert report["providers"] == [
+        {
+            "provider": "claude",
+            "rows": len(shipped),
+            "models_priced": len({row.model for row in shipped}),
+            "oldest_check": "2026-11-29",
+            "newest_check": "2026-11-29",
+            "without_source": 0,
+        },
+        {
+            "provider": "openai",
+            "rows": 1,
+            "models_priced": 1,
+            "oldest_check": None,
+            "newest_check": None,
+            "without_source": 1,
+        },
+    ]
+    table = [line.split() for line in checked.stdout.splitlines()]
+    assert ["openai", "1", "1", "never", "never", "1"] in table
 
 
 def test_check_names_candidates_without_a_price_and_stale_prices(

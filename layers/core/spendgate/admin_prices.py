@@ -47,7 +47,10 @@ class Prices:
         return {"at": instant_text(now), "prices": [*views, *extra]}
 
     def check(self) -> dict[str, Any]:
-        """Return the candidates of routes that have no price, and shipped prices that nobody looked at for too long."""
+        """Return the candidates of routes that have no price, and shipped prices that nobody looked at for too long.
+
+        Beside them what is stored of each provider: rows, models with a price now, and when they were checked.
+        """
         now, stored = self.clock(), self.config.all_prices()
         lacking = [
             {
@@ -71,6 +74,7 @@ class Prices:
             "clean": not lacking and not stale,
             "at": instant_text(now),
             "rows": len(stored),
+            "providers": _by_provider(stored, now),
             "unpriced": lacking,
             "stale": stale,
         }
@@ -134,6 +138,23 @@ def _in_force(rows: Iterable[PriceRow], now: datetime) -> list[PriceRow]:
         models.setdefault((row.provider, row.model), []).append(row)
     found = (row_in_force(mine, now) for mine in models.values())
     return [row for row in found if row is not None]
+
+
+def _by_provider(rows: Iterable[PriceRow], now: datetime) -> list[dict[str, Any]]:
+    providers: dict[str, list[PriceRow]] = {}
+    for row in rows:
+        providers.setdefault(row.provider, []).append(row)
+    return [
+        {
+            "provider": provider,
+            "rows": len(mine),
+            "models_priced": len(_in_force(mine, now)),
+            "oldest_check": min((row.checked for row in mine if row.checked), default=None),
+            "newest_check": max((row.checked for row in mine if row.checked), default=None),
+            "without_source": sum(not row.source for row in mine),
+        }
+        for provider, mine in sorted(providers.items())
+    ]
 
 
 def _origin(row: PriceRow, shipped: PriceRow | None) -> Origin:

@@ -178,7 +178,18 @@ def _since(price: Mapping[str, Any]) -> str:
     return "always" if start == _ALWAYS else start
 
 
-def _report(report: Mapping[str, Any]) -> Iterator[Text]:
+def _report(report: Mapping[str, Any]) -> Iterator[Text | Table]:
+    table = plain_table(
+        "provider", "rows", "models", "oldest check", "newest check", "no source",
+        right=("rows", "models", "no source"),
+    )  # fmt: skip
+    for one in report["providers"]:
+        checks = [one["oldest_check"] or "never", one["newest_check"] or "never"]
+        counts = [str(one["rows"]), str(one["models_priced"])]
+        table.add_row(clean(one["provider"]), *counts, *checks, str(one["without_source"]))
+    if report["providers"]:
+        yield table
+        yield Text()
     for one in report["unpriced"]:
         yield Text(clean(one["problem"]), style="bold red")
     for one in report["stale"]:
