@@ -21,7 +21,10 @@ from starlette.routing import Route
 
 from spendgate import configuration, settings
 from spendgate.admin import Admin
+from spendgate.admin_warnings import unpriced
 from spendgate.asgi import create_app
+from spendgate.catalogue import rows_for
+from spendgate.catalogue_files import catalogue_in
 from spendgate.cli.main import cli
 from spendgate.core.budget import Stop
 from spendgate.core.reservation import STATES
@@ -427,7 +430,10 @@ def test_the_code_in_the_readme_and_the_api_page_runs(local: dict[str, Any]) -> 
 def test_the_configurations_that_are_shown_are_right() -> None:
     shown = [*_blocks("README.md", "yaml"), _text("examples/spendgate.yaml")]
 
-    assert all(configuration.parse(text, loopback_http=False).unpriced() == () for text in shown)
+    for text in shown:
+        parsed = configuration.parse(text, loopback_http=False)
+        shipped = rows_for(parsed.providers, catalogue_in(ROOT / "functions" / "catalogue" / "prices"))
+        assert [*unpriced(parsed.routes, (*parsed.prices, *shipped), Clock().now)] == []
 
 
 def test_the_framing_table_has_the_defaults() -> None:
