@@ -254,6 +254,18 @@ def test_b13_an_answer_is_settled_with_its_pinned_rows_whatever_the_clock_says()
     assert settled_cost(UsageReport(), Usage(input_uncached=1), quote, start=early, end=early) == 2_500_000
 
 
+def test_a_tier_that_only_a_request_can_ask_for_is_not_assumed() -> None:
+    dear, dearer = a_card(rates=rates(input=5_000_000)), a_card(rates=rates(input=15_000_000))
+    row = a_price_row(service=(("priority", dear), ("ultrafast", dearer)))
+
+    def tier(asked: str | None) -> str:
+        return (
+            bound(facts(service_tier=asked), [an_offer(row)], output_tokens_default=None).quotes[0].terms.service_tier
+        )
+
+    assert [tier(None), tier("ultrafast")] == ["priority", "ultrafast"]
+
+
 def test_a_residency_is_assumed_unless_the_provider_says_that_there_is_none() -> None:
     """OpenAI's data residency costs 1.1 times, and neither a request nor an answer shows it."""
     row = a_price_row(factors=(("residency", "eu", 1_100_000), ("residency", "us", 1_050_000)))

@@ -38,7 +38,8 @@ _RATES: Final = {
 _FEES: Final = {"web_searches_kcount": "web_search", "storage_searches_kcount": "file_search"}
 # Cached audio and images are read at the text's cache rate or more; they are counted as fresh ones here.
 _WITHIN: Final = {"cache_audio_read_mtok", "cache_image_read_mtok"}
-_TIERS: Final = {"flex", "priority", "fast"}
+# "fast" is asked for and answered as "priority" (openai-python 3.57.0), and costs the same: one card has both.
+_TIERS: Final = {"flex": "flex", "priority": "priority", "fast": "priority"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,7 +153,7 @@ def _offer(model: types.ModelInfo, prices: list[types.ModelPrice], day: date) ->
         if tier in _TIERS and len(variant.when) == 1 and (_start(variant) or date.min) <= day:
             newest[tier] = variant
     for tier, variant in newest.items():
-        _add(offer, tier, variant.prices)
+        _add(offer, _TIERS[tier], variant.prices)
     for variant in model.price_variants or ():
         if variant.when == {"speed": "fast"} and (_start(variant) or date.min) <= day:
             offer.factors["speed", "fast"] = _factor(prices[0], variant.prices)

@@ -14,6 +14,7 @@ from spendgate.core.intake import input_bound, rates_of_media
 from spendgate.core.kind import caps_reasoning
 from spendgate.core.money import Picodollars, saturated
 from spendgate.core.price import (
+    ASKED_TIERS,
     FACTOR_ONE,
     STANDARD_TIER,
     PriceRow,
@@ -248,7 +249,7 @@ def _factor_assumed(kind: str, value: str | None, row: PriceRow) -> int:
 def _cards_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> tuple[tuple[str, RateCard], ...]:
     asked = facts.service_tier or provider.service_tier
     if asked is None:
-        return (STANDARD_TIER, row.card), *row.service
+        return (STANDARD_TIER, row.card), *(one for one in row.service if one[0] not in ASKED_TIERS)
     card = row.card_of(asked)
     if card is None:
         raise CostBoundUnknown(

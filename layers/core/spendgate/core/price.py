@@ -18,6 +18,10 @@ STANDARD_TIER: Final = "standard"
 # "default" is OpenAI's word for the standard tier, in requests and in answers (openai-python service_tier).
 STANDARD_TIER_NAMES: Final = frozenset({STANDARD_TIER, "default", "standard_only", "on_demand"})
 
+# What only a request can ask for: a project's setting makes an absent tier mean "priority" at most (OpenAI docs, priority
+# processing, 2026-07), and a bound at six times the price would be of no use.
+ASKED_TIERS: Final = frozenset({"ultrafast"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
