@@ -61,6 +61,7 @@ providers:
   claude-host: {{dialect: anthropic, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   strange-host: {{dialect: openai, base_url: "URL/v1", secret: env:OTHER_KEY, framing: {_PLAIN}}}
   strange-claude: {{dialect: anthropic, base_url: "URL", secret: env:OTHER_KEY, framing: {_PLAIN}}}
+  gemini-host: {{dialect: gemini, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   keyless-host: {{dialect: openai, base_url: "URL/v1", secret: env:MISSING_KEY, framing: {_PLAIN}}}
   dead-host:   {{dialect: openai, base_url: "http://127.0.0.1:{CLOSED_PORT}/v1", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   dead-claude: {{dialect: anthropic, base_url: "http://127.0.0.1:{CLOSED_PORT}", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
@@ -68,6 +69,7 @@ prices:
   - {{provider: gpt-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: gpt-host, model: dear, input: "5", output: "20", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: claude-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
+  - {{provider: gemini-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: strange-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: strange-claude, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: keyless-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
@@ -76,6 +78,7 @@ prices:
 routes:
   gpt: [{{provider: gpt-host, model: demo}}]
   claude: [{{provider: claude-host, model: demo}}]
+  gemini: [{{provider: gemini-host, model: demo}}]
   strange: [{{provider: strange-host, model: demo}}]
   strange-claude: [{{provider: strange-claude, model: demo}}]
   keyless: [{{provider: keyless-host, model: demo}}]
@@ -411,7 +414,9 @@ def message(text: str = "Hello", **fields: Any) -> dict[str, Any]:
 def facts(response: httpx.Response) -> dict[str, Any]:
     """Return the facts of a refusal, from wherever its dialect keeps them."""
     error: dict[str, Any] = response.json()["error"]
-    details: dict[str, Any] = error.get("details", error)
+    details: Any = error.get("details", error)
+    if isinstance(details, list):
+        (details,) = details
     return {**details, "code": details.get("error_code", details.get("code")), "message": error["message"]}
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from starlette.applications import Starlette
 from starlette.requests import ClientDisconnect
@@ -109,7 +109,7 @@ class _Http:
         return call
 
     async def models(self, request: HttpRequest) -> Response:
-        """List routes in one document that both SDKs read as theirs."""
+        """List routes in one document that every SDK reads as its own."""
         _, routes = await self._gateway.models(secret_of(request))
         names = [route.name for route in routes]
         created = "1970-01-01T00:00:00Z"
@@ -126,16 +126,13 @@ class _Http:
             for name in names
         ]
         ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
-        return JSONResponse({"object": "list", "data": data, "has_more": False, **ends})
+        models = [_gemini_model(name) for name in names]
+        return JSONResponse({"object": "list", "data": data, "has_more": False, **ends, "models": models})
 
     async def gemini_models(self, request: HttpRequest) -> Response:
         """List routes as Google's SDKs read them."""
         _, routes = await self._gateway.models(secret_of(request, DIALECTS["gemini"]))
-        models = [
-            {"name": f"models/{route.name}", "displayName": route.name, "supportedGenerationMethods": _GEMINI_METHODS}
-            for route in routes
-        ]
-        return JSONResponse({"models": models})
+        return JSONResponse({"models": [_gemini_model(route.name) for route in routes]})
 
     async def budget(self, request: HttpRequest) -> Response:
         states = await self._gateway.budgets(secret_of(request), request.headers.get(_RUN_HEADER))
@@ -220,6 +217,10 @@ def secret_of(request: HttpRequest, dialect: Dialect | None = None) -> str | Non
     return found[0] if found else None
 
 
+def _gemini_model(name: str) -> dict[str, Any]:
+    return {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": _GEMINI_METHODS}
+
+
 def _query_without_key(request: HttpRequest, dialect: Dialect) -> str:
     """Return the query as it came, without the caller's key: what a dialect reads may be sent on, or told."""
     if dialect.key_query is None:
@@ -267,7 +268,7 @@ def _platform_deadline(headers: dict[str, str], name: str | None) -> datetime | 
 def _dialect_of(request: HttpRequest) -> Dialect:
     """Guess whose SDK is asking, where the path does not tell."""
     path = request.url.path
-    if path.startswith("/v1beta/"):
+    if path.startswith(("/v1beta/", "/v1/models/")) or "x-goog-api-key" in request.headers:
         return DIALECTS["gemini"]
     is_anthropic = "anthropic-version" in request.headers or path.startswith("/v1/messages")
     return DIALECTS["anthropic" if is_anthropic else "openai"]

@@ -219,12 +219,17 @@ class _Measured:
         self.json += sum(schema_growth(value[name], place=under(place, name)) for name in schemas if name in value)
 
 
+def _paths(action: str) -> tuple[str, ...]:
+    # Google's client calls v1 since 3.x, and v1beta before; the older knows all fields of the newer.
+    return tuple(f"/{version}/{_MODELS}{{model}}:{action}" for version in ("v1beta", "v1"))
+
+
 def _upstream(action: str, model: str) -> str:
     return f"/v1beta/{_MODELS}{quote(model)}:{action}"
 
 
 COUNT_TOKENS: Final = Free(
-    paths=("/v1beta/models/{model}:countTokens",),
+    paths=_paths("countTokens"),
     upstream_path=lambda _request, model: _upstream("countTokens", model),
     read=read_count_tokens,
     outgoing=count_tokens_body,
@@ -232,7 +237,7 @@ COUNT_TOKENS: Final = Free(
 DIALECT: Final = Dialect(
     name=NAME,
     family="gemini",
-    paths=("/v1beta/models/{model}:generateContent",),
+    paths=_paths("generateContent"),
     upstream_path=lambda _request, model: _upstream("generateContent", model),
     read=read,
     outgoing=outgoing,
@@ -246,7 +251,7 @@ DIALECT: Final = Dialect(
 STREAM_DIALECT: Final = replace(
     DIALECT,
     name=STREAM_NAME,
-    paths=("/v1beta/models/{model}:streamGenerateContent",),
+    paths=_paths("streamGenerateContent"),
     upstream_path=lambda _request, model: _upstream("streamGenerateContent", model),
     read=read_stream,
     # An array is a stream too, whatever its content type; what is neither has no end, and stays reserved.

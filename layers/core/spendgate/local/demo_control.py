@@ -6,6 +6,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from spendgate.local.demo_book import DemoBook, behaviour_from
+from spendgate.local.demo_gemini import GEMINI
 from spendgate.local.demo_shapes import MESSAGES
 from spendgate.local.demo_work import RequestUnreadable, work_of
 
@@ -21,6 +22,17 @@ async def count_tokens(request: Request) -> Response:
     except RequestUnreadable as problem:
         return Response(MESSAGES.error(400, str(problem), None), 400, media_type="application/json")
     return JSONResponse({"input_tokens": work.input_tokens})
+
+
+async def count_gemini_tokens(request: Request) -> Response:
+    """Answer Gemini's countTokens."""
+    book: DemoBook = request.app.state.book
+    book.free_hits += 1
+    try:
+        work = GEMINI.read(await body_of(request), request.path_params)
+    except RequestUnreadable as problem:
+        return Response(GEMINI.error(400, str(problem), None), 400, media_type="application/json")
+    return JSONResponse({"totalTokens": work.input_tokens})
 
 
 async def show(request: Request) -> Response:

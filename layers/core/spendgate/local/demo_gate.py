@@ -27,5 +27,5 @@ class Gate:
             await send(message)
 
         # What is no call (the provider's own counters, the server's lifespan) never waits.
-        is_call = scope["type"] == "http" and scope["path"].startswith("/v1/")
+        is_call = scope["type"] == "http" and scope["path"].startswith(("/v1/", "/v1beta/"))
         await self._app(scope, receive, gated if is_call else send)

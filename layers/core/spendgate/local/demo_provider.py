@@ -1,4 +1,4 @@
-"""A provider that costs nothing: both dialects, whole and streamed, billing by a rule that anyone can check.
+"""A provider that costs nothing: every dialect, whole and streamed, billing by a rule that anyone can check.
 
 **What it bills.** With n messages (a system prompt counts as one):
 
@@ -39,10 +39,11 @@ from starlette.types import Receive, Scope, Send
 
 from spendgate.core.money import Picodollars, rate_per_million
 from spendgate.local.demo_book import BEHAVIOURS, OK, Behaviour, Call, DemoBook
-from spendgate.local.demo_control import body_of, count_tokens, forget, show, tell
+from spendgate.local.demo_control import body_of, count_gemini_tokens, count_tokens, forget, show, tell
+from spendgate.local.demo_gemini import ARRAY, EVENTS, GEMINI, ByQuery
 from spendgate.local.demo_shapes import CHAT, MESSAGES, Reply, Shape
 from spendgate.local.demo_wire import Wire
-from spendgate.local.demo_work import RequestUnreadable, Work, work_of
+from spendgate.local.demo_work import RequestUnreadable, Work
 from spendgate.local.serving import served
 
 INPUT_RATE: Final = rate_per_million("2.50")
@@ -63,14 +64,20 @@ def create_app(
     rates = (input_rate, output_rate)
     chat = _Calls(CHAT, book, rates, expected_key)
     messages = _Calls(MESSAGES, book, rates, expected_key)
+    gemini = _Calls(GEMINI, book, rates, expected_key)
+    streamed = ByQuery(*(_Calls(shape, book, rates, expected_key) for shape in (EVENTS, ARRAY)))
     app = Starlette(
         routes=[
             Route("/v1/chat/completions", chat, methods=["POST"]),
             Route("/v1/messages", messages, methods=["POST"]),
             Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
+            Route("/v1beta/models/{model}:generateContent", gemini, methods=["POST"]),
+            Route("/v1beta/models/{model}:streamGenerateContent", streamed, methods=["POST"]),
+            Route("/v1beta/models/{model}:countTokens", count_gemini_tokens, methods=["POST"]),
             # Where the behaviour "redirect" points: a redirect that is followed is seen, and billed.
             Route(_REDIRECTED + "/v1/chat/completions", chat, methods=["GET", "POST"]),
             Route(_REDIRECTED + "/v1/messages", messages, methods=["GET", "POST"]),
+            Route(_REDIRECTED + "/v1beta/models/{model}:generateContent", gemini, methods=["POST"]),
             Route("/_demo", show, methods=["GET"]),
             Route("/_demo", tell, methods=["POST"]),
             Route("/_demo", forget, methods=["DELETE"]),
@@ -99,7 +106,7 @@ class _Calls:
             wire.add({self._shape.request_id_header: f"req_demo_{number}"})
             key = _key_of(request.headers)
             try:
-                work = work_of(self._shape.name, await body_of(request))
+                work = self._shape.read(await body_of(request), request.path_params)
             except RequestUnreadable as problem:
                 self._book.record(self._seen(request, number, "unreadable", key))
                 await self._error(wire, 400, str(problem))
@@ -195,13 +202,13 @@ class _Calls:
         wire: Wire,
         behaviour: Behaviour,
         frames: Sequence[bytes],
-        content_type: str = "text/event-stream; charset=utf-8",
+        content_type: str | None = None,
         after_frames: int | None = None,
     ) -> None:
         stops = behaviour.name in {"cut", "hang_mid_stream", "error_in_stream"}
         count = behaviour.after_frames if after_frames is None else after_frames
         sent = frames[:count] if stops else frames
-        await wire.begin(200, {"content-type": content_type}, gzipped=behaviour.name == "gzip")
+        await wire.begin(200, {"content-type": content_type or self._shape.stream_type}, gzipped=behaviour.name == "gzip")
         for index, frame in enumerate(sent):
             if index and behaviour.between_seconds and await wire.gone_within(behaviour.between_seconds):
                 return
@@ -253,7 +260,8 @@ class _Calls:
 
 def _key_of(headers: Mapping[str, str]) -> str:
     bearer = headers.get("authorization", "").removeprefix("Bearer ")
-    return bearer or headers.get("x-api-key", "") or headers.get("api-key", "")
+    names = ("x-api-key", "api-key", "x-goog-api-key")
+    return bearer or next((headers[name] for name in names if name in headers), "")
 
 
 def _equal(key: str, expected: str) -> bool:

@@ -1,15 +1,17 @@
-"""How the demo provider's answers look on the wire, in the shapes of the two real APIs."""
+"""How the demo provider's answers look on the wire, in the shapes of the real APIs."""
 
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from spendgate.local.demo_work import Work, work_of
+
 FRAMES_OF_TEXT_MAX: Final = 16
 # Answers are the same each time, so they name one instant.
 _CREATED: Final = 1_764_460_800
 # Stands for the usage until the document is text, so that anything, even no JSON at all, can take its place.
-_USAGE: Final = "@usage@"
+USAGE: Final = "@usage@"
 
 _ERROR_TYPES: Final = {
     400: "invalid_request_error",
@@ -54,15 +56,20 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """One dialect's way to say a reply: whole, as frames of a stream, as an error, as an error within a stream."""
+    """One dialect: how its requests are read, and how a reply is said.
+
+    Whole, as frames of a stream, as an error, as an error within a stream.
+    """
 
     name: str
+    read: Callable[[bytes, Mapping[str, str]], Work]
     usage: Callable[[int, int], dict[str, Any]]
     body: Callable[[Reply], bytes]
     frames: Callable[[Reply], list[bytes]]
     error: Callable[[int, str, str | None], bytes]
     error_frame: Callable[[int], bytes]
     request_id_header: str
+    stream_type: str = "text/event-stream; charset=utf-8"
 
 
 def _chat_usage(input_tokens: int, output_tokens: int) -> dict[str, Any]:
@@ -90,8 +97,8 @@ def _chat_body(reply: Reply) -> bytes:
     ]
     document = _chat_head(reply, "chat.completion") | {"choices": choices}
     if reply.usage_text is not None:
-        document["usage"] = _USAGE
-    return _json(document, reply.usage_text)
+        document["usage"] = USAGE
+    return printed(document, reply.usage_text)
 
 
 def _chat_frames(reply: Reply) -> list[bytes]:
@@ -110,8 +117,8 @@ def _chat_frames(reply: Reply) -> list[bytes]:
         deltas += [({}, _chat_finish(reply))]
         frames += [_chat_chunk(reply, index, delta, finish) for delta, finish in deltas]
     if reply.usage_asked and reply.usage_text is not None:
-        last = _chat_head(reply, "chat.completion.chunk") | {"choices": [], "usage": _USAGE}
-        frames.append(b"data: " + _json(last, reply.usage_text) + b"\n\n")
+        last = _chat_head(reply, "chat.completion.chunk") | {"choices": [], "usage": USAGE}
+        frames.append(b"data: " + printed(last, reply.usage_text) + b"\n\n")
     frames.append(b"data: [DONE]\n\n")
     return frames
 
@@ -121,7 +128,7 @@ def _chat_chunk(reply: Reply, index: int, delta: Mapping[str, Any], finish: str 
     document = _chat_head(reply, "chat.completion.chunk") | {"choices": [choice]}
     if reply.usage_asked:
         document["usage"] = None
-    return b"data: " + _json(document) + b"\n\n"
+    return b"data: " + printed(document) + b"\n\n"
 
 
 def _chat_head(reply: Reply, kind: str) -> dict[str, Any]:
@@ -148,7 +155,7 @@ def _chat_finish(reply: Reply) -> str:
 
 def _chat_error(status: int, message: str, code: str | None) -> bytes:
     error = {"message": message, "type": _error_type(status), "param": None, "code": code}
-    return _json({"error": error})
+    return printed({"error": error})
 
 
 def _chat_error_frame(status: int) -> bytes:
@@ -172,8 +179,8 @@ def _messages_body(reply: Reply) -> bytes:
         content = _messages_tool_use(reply) | {"input": json.loads(reply.tool[1])}
     document = _messages_head(reply) | {"content": [content], "stop_reason": _messages_stop(reply)}
     if reply.usage_text is not None:
-        document["usage"] = _USAGE
-    return _json(document, reply.usage_text)
+        document["usage"] = USAGE
+    return printed(document, reply.usage_text)
 
 
 def _messages_frames(reply: Reply) -> list[bytes]:
@@ -185,7 +192,7 @@ def _messages_frames(reply: Reply) -> list[bytes]:
     if reply.usage_text is not None:
         # As the real one: the first number of output tokens is a placeholder, the last is cumulative.
         start["usage"] = _messages_usage(reply.input_tokens, 1)
-        delta["usage"] = _USAGE
+        delta["usage"] = USAGE
     block: dict[str, Any] = {"type": "text", "text": ""}
     parts: list[dict[str, Any]] = [{"type": "text_delta", "text": piece} for piece in reply.pieces]
     if reply.tool is not None:
@@ -204,7 +211,7 @@ def _messages_frames(reply: Reply) -> list[bytes]:
 
 
 def _messages_event(document: Mapping[str, Any], usage_text: str | None = None) -> bytes:
-    return f"event: {document['type']}\n".encode() + b"data: " + _json(document, usage_text) + b"\n\n"
+    return f"event: {document['type']}\n".encode() + b"data: " + printed(document, usage_text) + b"\n\n"
 
 
 def _messages_head(reply: Reply) -> dict[str, Any]:
@@ -231,7 +238,7 @@ def _messages_stop(reply: Reply) -> str:
 
 def _messages_error(status: int, message: str, code: str | None) -> bytes:
     error = {"type": code or _error_type(status), "message": message}
-    return _json({"type": "error", "error": error, "request_id": None})
+    return printed({"type": "error", "error": error, "request_id": None})
 
 
 def _messages_error_frame(status: int) -> bytes:
@@ -252,15 +259,17 @@ def _in_parts(text: str) -> tuple[str, ...]:
     return (text[:third], text[third : 2 * third], text[2 * third :])
 
 
-def _json(document: Mapping[str, Any], usage_text: str | None = None) -> bytes:
+def printed(document: Mapping[str, Any], usage_text: str | None = None) -> bytes:
+    """Return a document as compact JSON, with the usage put in as it was told."""
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
     if usage_text is not None:
-        text = text.replace(f'"{_USAGE}"', usage_text)
+        text = text.replace(f'"{USAGE}"', usage_text)
     return text.encode()
 
 
 CHAT: Final = Shape(
     name="openai",
+    read=lambda body, _path: work_of("openai", body),
     usage=_chat_usage,
     body=_chat_body,
     frames=_chat_frames,
@@ -271,6 +280,7 @@ CHAT: Final = Shape(
 
 MESSAGES: Final = Shape(
     name="anthropic",
+    read=lambda body, _path: work_of("anthropic", body),
     usage=_messages_usage,
     body=_messages_body,
     frames=_messages_frames,

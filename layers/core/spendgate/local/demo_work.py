@@ -164,4 +164,4 @@ def _is_tool_result(message: Mapping[str, Any]) -> bool:
 
 def _example(rule: object) -> Any:
     kind = rule.get("type") if isinstance(rule, Mapping) else None
-    return _EXAMPLES.get(kind, "demo") if isinstance(kind, str) else "demo"
+    return _EXAMPLES.get(kind.lower(), "demo") if isinstance(kind, str) else "demo"
