@@ -422,6 +422,7 @@ def test_the_code_in_the_readme_and_the_api_page_runs(local: dict[str, Any]) -> 
     assert [text if not text.startswith(refused) else refused for text in printed] == [
         said,
         said,
+        said,
         refused,
         "ticket 311\n",
     ]

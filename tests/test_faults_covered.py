@@ -85,6 +85,7 @@ B36  no usage asked, none sent
      gateway/test_outcomes.py::test_an_answer_without_usage_keeps_the_money
 B38  usage on every chunk
      dialects/test_faults.py::test_cumulative_usage_counts_once
+     dialects/test_gemini_usage.py::test_b38_usage_on_every_chunk_counts_once
 B39  ends of Responses
      later: the Responses dialect comes with part 2
 B41  an answer that dies half-way

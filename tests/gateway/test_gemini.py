@@ -247,6 +247,18 @@ def test_what_google_does_not_bill_is_released_and_all_else_is_not(stand: Stand,
     assert stand.ended().state == state
 
 
+def test_one_idempotency_key_for_two_models_is_a_conflict_though_the_bodies_are_the_same(stand: Stand) -> None:
+    key = stand.open(ROOMY, routes="  gemini-too: [{provider: gemini-host, model: demo}]\n")
+    once = {"x-goog-api-key": key, "idempotency-key": "k1"}
+    other = WHOLE.replace("gemini:", "gemini-too:")
+
+    answers = [stand.post(path, HELLO, None, headers=once) for path in (WHOLE, WHOLE, other)]
+
+    assert [answer.status_code for answer in answers] == [200, 409, 409]
+    assert [facts(answer)["code"] for answer in answers[1:]] == ["duplicate_request", "request_conflict"]
+    assert stand.hits == 1
+
+
 def test_counting_tokens_is_free_and_reserves_nothing(stand: Stand) -> None:
     with client(stand, stand.open(TIGHT)) as google:
         counted = google.models.count_tokens(model="gemini", contents="Hello" * 1000)

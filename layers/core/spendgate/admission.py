@@ -125,7 +125,8 @@ def reservation_of(
         key_name=key_name,
         route=facts.model,
         dialect=facts.dialect,
-        fingerprint=fingerprint(facts.dialect, asked.raw),
+        # Some dialects have the model in the path and not in the body.
+        fingerprint=fingerprint(f"{facts.dialect}\0{facts.model}", asked.raw),
         asked=Amounts(usd=amount, requests=1, tokens=tokens, tool_calls=facts.tool_results),
         holds=tuple(hold_of(policy, life.now) for policy in path),
         quotes=() if bounded is None else bounded.quotes,
@@ -174,9 +175,9 @@ def refusal_of(
     return _retold(refusal, replace(refusal.facts, fits_output_tokens=fits, next_action=action))
 
 
-def fingerprint(dialect: str, raw: bytes) -> str:
-    """Return what tells whether two requests are the same: a digest of the dialect and of the body as it came."""
-    return hashlib.sha256(dialect.encode() + b"\0" + raw).hexdigest()
+def fingerprint(asked: str, raw: bytes) -> str:
+    """Return what tells whether two requests are the same: a digest of what was asked and of the body as it came."""
+    return hashlib.sha256(asked.encode() + b"\0" + raw).hexdigest()
 
 
 def parse_idempotency_key(text: str | None) -> str | None:

@@ -63,7 +63,11 @@ class ArrayReader:
                 self._escaped = False
             elif self._quoted:
                 self._in_string()
-            elif (end := self._in_object()) is not None:
+            elif (end := self._in_object()) is None:
+                continue
+            elif end > self._frame_bytes_max:
+                self._lost = True
+            else:
                 data = bytes(self._buffer[self._start : end])
                 return Frame(raw=self._take(end), data=data)
         return None

@@ -1,4 +1,4 @@
-"""The configuration of a local run that was given none: the demo provider in both dialects, and small budgets."""
+"""The configuration of a local run that was given none: the demo provider in three dialects, and small budgets."""
 
 from typing import Final
 
@@ -17,12 +17,18 @@ providers:
     dialect: anthropic
     base_url: {url}
     framing: {{request: 0, tooling: 0, tool: 0, part: 8, output_overshoot: 0}}
+  demo-gemini:
+    dialect: gemini
+    base_url: {url}
+    framing: {{request: 0, tooling: 0, tool: 0, part: 8, output_overshoot: 0}}
 prices:
   - {{provider: demo-openai, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: demo-anthropic, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
+  - {{provider: demo-gemini, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
 routes:
   demo: [{{provider: demo-openai, model: demo}}]
   demo-claude: [{{provider: demo-anthropic, model: demo}}]
+  demo-gemini: [{{provider: demo-gemini, model: demo}}]
 budgets:
   acme:
     limits: {{usd: {{month: 50, day: 5}}}}

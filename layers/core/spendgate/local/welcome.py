@@ -32,7 +32,7 @@ def welcome(local: Local, config: Path | None) -> str:
         key = next(iter(local.keys.values()), "")
         lines += [
             f"  demo provider   {local.demo_url} (costs nothing; both dialects)",
-            "  routes          demo (OpenAI), demo-claude (Anthropic)",
+            "  routes          demo (OpenAI), demo-claude (Anthropic), demo-gemini (Google)",
             f"  key             {key}",
             "",
             "Try it:",
