@@ -38,6 +38,7 @@ policies = st.builds(
     failover=st.booleans(),
     runs=st.none() | runs,
     stop_on_unknown=st.booleans(),
+    allow=st.lists(st.tuples(st.just("web_search"), counts), max_size=1).map(tuple),
 )
 rates = st.builds(
     Rates,
@@ -91,7 +92,9 @@ def differ_alike(view: Any, one: Any, other: Any) -> None:
 def test_policies_look_alike_only_if_they_are_the_same(
     one: BudgetPolicy, other: BudgetPolicy, data: st.DataObject
 ) -> None:
-    name = data.draw(st.sampled_from(["limits", "mode", "unbudgeted", "default_output_tokens", "failover", "runs"]))
+    name = data.draw(
+        st.sampled_from(["limits", "mode", "unbudgeted", "default_output_tokens", "failover", "runs", "allow"])
+    )
 
     differ_alike(policy_view, one, other)
     differ_alike(policy_view, one, replace(one, **{name: getattr(other, name)}))

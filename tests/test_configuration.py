@@ -35,6 +35,7 @@ budgets:
   acme/search/triage:
     limits: {usd: {request: "0.50", hour: 5, day: 40}, requests: {minute: 60}}
     default_output_tokens: 8192
+    allow: {web_search: 5, web_fetch: 3}
     runs: {limits: {usd: {life: 2}, requests: {life: 50}}, expire_after: 24h, stop_on_unknown: true}
   acme/sandbox:        {unbudgeted: true}      # said aloud, or it is an error
 keys:
@@ -115,6 +116,7 @@ def test_every_prefix_of_a_declared_path_is_a_budget_and_parents_come_first() ->
         Limit(measure="requests", window="minute", maximum=60),
     )
     assert triage.default_output_tokens == 8192
+    assert triage.allow == (("web_fetch", 3), ("web_search", 5))
     assert triage.runs == RunPolicy(
         limits=(
             Limit(measure="usd", window="life", maximum=2 * USD),
@@ -425,6 +427,9 @@ WRONG: tuple[tuple[str, int | None, str, str], ...] = (
     ("budgets:\n  a: {unbudgeted: true, limits: {usd: {}}}\n", 5, "budgets.a.limits.usd", "has no window"),
     ("budgets:\n  a: {unbudgeted: true, runs: {limits: {usd: {}}}}\n", 5, "budgets.a.runs.limits.usd", "has no window"),
     ("budgets:\n  a: {unbudgeted: true, default_output_tokens: 0}\n", 5, "budgets.a.default_output_tokens", "from 1"),
+    ("budgets:\n  a: {unbudgeted: true, allow: {web_serch: 1}}\n", 5, "budgets.a.allow", "did you mean web_search?"),
+    ("budgets:\n  a: {unbudgeted: true, allow: {web_search: 101}}\n", 5, "budgets.a.allow.web_search", "to 100"),
+    ("budgets:\n  a: {unbudgeted: true, allow: {web_search: true}}\n", 5, "budgets.a.allow.web_search", "to 100"),
     ("budgets:\n  a b: {unbudgeted: true}\n", 5, "budgets.a b", "a budget path is"),
     ("budgets:\n  a/run:7: {unbudgeted: true}\n", 5, "budgets.a/run:7", "runs are not declared"),
     ("budgets:\n  /a: {unbudgeted: true}\n", 5, "budgets./a", "a budget path is"),

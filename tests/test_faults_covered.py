@@ -104,7 +104,10 @@ B46  odd values
      dialects/test_faults.py::test_an_odd_count_holds_the_money_and_raises_nothing
      gateway/test_outcomes.py::test_a_count_that_is_no_whole_number_keeps_the_money_and_hurts_nothing
 B49  fees of tools
+     core/test_feature.py::test_b49_a_feature_without_a_fee_in_the_price_row_is_refused
      dialects/test_faults.py::test_a_server_tool_that_ran_is_not_settled_without_its_fee
+     dialects/test_faults.py::test_a_server_tool_that_was_asked_for_is_settled_with_its_fee
+     dialects/test_faults.py::test_searches_that_an_answer_does_not_count_are_settled_as_they_were_allowed
 B52  batches
      gateway/test_faults.py::test_what_has_no_price_of_its_own_has_no_path
 B53  embeddings and rerank

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.core.media import Media
+from spendgate.core.request import Demand
 from spendgate.dialects import anthropic_fields
 from spendgate.dialects.anthropic_messages import DIALECT, count_tokens_body, read_count_tokens
 from spendgate.dialects.json_strict import compact
@@ -183,6 +184,63 @@ def test_a_document_that_is_to_be_quoted_is_bounded_as_one_whose_size_nobody_kno
     assert read_messages(**said(quoted | {"citations": {"enabled": False}})).facts.media == ()
 
 
+def test_thinking_that_is_not_shown_is_counted_block_by_block_with_what_is_seen_of_it() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "", "signature": "abc"},
+        {"type": "thinking", "thinking": "shown", "signature": "abc"},
+        {"type": "redacted_thinking", "data": "abcd"},
+    ]
+
+    facts = read_messages(**said(*blocks, role="assistant")).facts
+
+    assert facts.media == (Media(kind="reasoning", field="messages[0].content[0]", count=2),)
+    assert facts.text_bytes == 3 + 8 + 4
+
+
+SEARCH = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3, "allowed_domains": ["example.com"]}
+FETCH = {"type": "web_fetch_20250910", "name": "web_fetch", "max_content_tokens": 5000}
+
+
+def test_a_server_tool_is_a_demand_for_as_many_uses_as_it_says_and_as_many_turns_as_the_loop_has() -> None:
+    facts = read_messages(tools=[TOOL, SEARCH, FETCH]).facts
+
+    assert facts.demands == (
+        Demand(feature="web_search", field="tools[1]", uses=3, states_uses=True, turns=11, fee="web_search"),
+        Demand(feature="web_fetch", field="tools[2]", states_uses=True, turns=11),
+    )
+
+
+@pytest.mark.parametrize("uses", [0, -1, 2**60])
+def test_a_number_of_uses_that_is_none_is_refused(uses: int) -> None:
+    with pytest.raises(RequestInvalid) as refused:
+        read_messages(tools=[SEARCH | {"max_uses": uses}])
+
+    assert refused.value.facts.field == "tools[0].max_uses"
+
+
+def test_one_server_tool_twice_is_refused() -> None:
+    with pytest.raises(RequestInvalid) as refused:
+        read_messages(tools=[SEARCH, SEARCH])
+
+    assert refused.value.facts.field == "tools[1]"
+
+
+def test_what_a_server_tool_found_comes_back_as_a_document_of_unknown_size() -> None:
+    found = [{"type": "web_search_result", "url": "u", "title": "t", "encrypted_content": "x" * 900}]
+    cited = {"type": "web_search_result_location", "cited_text": "c", "encrypted_index": "i", "title": "t", "url": "u"}
+    blocks: list[dict[str, Any]] = [
+        {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "q"}},
+        {"type": "web_search_tool_result", "tool_use_id": "s1", "content": found},
+        {"type": "text", "text": "so", "citations": [cited]},
+    ]
+
+    facts = read_messages(**said(*blocks, role="assistant")).facts
+
+    assert facts.media == (Media(kind="document", field="messages[0].content[1]"),)
+    assert facts.text_bytes == len("web_search" + "s1" + "so")
+    assert facts.json_bytes == len('{"query":"q"}') + len(json.dumps([cited], separators=(",", ":")))
+
+
 def test_a_cache_lifetime_on_an_image_is_found() -> None:
     cached = IMAGE | {"cache_control": {"type": "ephemeral", "ttl": "1h"}}
 
@@ -204,7 +262,10 @@ def test_a_cache_lifetime_on_an_image_is_found() -> None:
         ({"service_tier": "priority"}, "service_tier"),
         ({"cache_control": {"type": "ephemeral", "ttl": "24h"}}, "cache_control.ttl"),
         ({"cache_control": {"type": "ephemeral", "scope": "global"}}, "cache_control.scope"),
-        ({"tools": [{"type": "web_search_20250305", "name": "web_search", "max_uses": 1}]}, "tools[0].type"),
+        ({"tools": [SEARCH | {"type": "web_search_20260209"}]}, "tools[0].type"),
+        ({"tools": [SEARCH | {"url_sources": {}}]}, "tools[0].url_sources"),
+        ({"tools": [SEARCH | {"allowed_callers": ["code_execution_20250825"]}]}, "tools[0].allowed_callers"),
+        ({"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]}, "tools[0].type"),
         ({"tools": [{"name": "bash", "type": "bash_20250124"}]}, "tools[0].type"),
         ({"tools": [TOOL | {"defer_loading": True}]}, "tools[0].defer_loading"),
         ({"tools": [TOOL | {"defer_loading": 0}]}, "tools[0].defer_loading"),
@@ -217,11 +278,12 @@ def test_a_cache_lifetime_on_an_image_is_found() -> None:
         (said(IMAGE | {"transformations": {}}), "messages[0].content[0].transformations"),
         (said({"type": "document", "source": {"type": "thin_air"}}), "messages[0].content[0].source"),
         (said({"type": "search_result"}), "messages[0].content[0]"),
-        (said({"type": "server_tool_use"}), "messages[0].content[0]"),
+        (
+            said({"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {}}, role="assistant"),
+            "messages[0].content[0].name",
+        ),
         (said({"type": "container_upload"}), "messages[0].content[0]"),
-        (said({"type": "redacted_thinking", "data": "x"}), "messages[0].content[0]"),
-        (said({"type": "thinking", "thinking": "", "signature": "x"}, role="assistant"), "messages[0].content[0]"),
-        (said({"type": "text", "text": "a", "citations": [{}]}), "messages[0].content[0].citations"),
+        (said({"type": "text", "text": "a", "citations": [{"type": "rumour"}]}), "messages[0].content[0].citations[0]"),
         (said(RESULT | {"content": [{"type": "video"}]}), "messages[0].content[0].content[0]"),
         (
             said({"type": "document", "source": {"type": "content", "content": [PDF]}}),

@@ -1,10 +1,12 @@
 """Faults seen in the open in other gateways, each as a test of what is right; the numbers are those of our list."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from spendgate.core.feature import granted
 from spendgate.core.usage import Usage, UsageReport
 from spendgate.dialects import anthropic_messages, openai_chat
 from spendgate.dialects.json_strict import parse_object
@@ -215,6 +217,44 @@ def test_a_server_tool_that_ran_is_not_settled_without_its_fee() -> None:
     report = ANTHROPIC.report(json.dumps({"usage": usage}).encode())
 
     assert (report.usage, report.problem) == (None, "usage_server_tools")
+
+
+def test_a_server_tool_that_was_asked_for_is_settled_with_its_fee() -> None:
+    """B49: each search is a fee of its own, merged like every other count; fetches cost their tokens only."""
+    tools = [
+        {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+        {"type": "web_fetch_20250910", "name": "web_fetch", "max_uses": 3},
+    ]
+    request = read_messages(tools=tools)
+    used = {"web_search_requests": 2, "web_fetch_requests": 1}
+    usage = {"input_tokens": 1, "output_tokens": 1, "server_tool_use": used}
+
+    report = ANTHROPIC.report(json.dumps({"usage": usage}).encode(), request)
+    odd = ANTHROPIC.report(
+        json.dumps({"usage": usage | {"server_tool_use": {"web_search_requests": "2"}}}).encode(), request
+    )
+    other = ANTHROPIC.report(
+        json.dumps({"usage": usage | {"server_tool_use": {"code_execution_requests": 1}}}).encode(), request
+    )
+
+    assert report.usage == Usage(input_uncached=1, output=1, fees=(("web_search", 2),))
+    assert (odd.usage, odd.problem) == (None, "usage_unusable")
+    assert (other.usage, other.problem) == (None, "usage_server_tools")
+
+
+@pytest.mark.parametrize(("model", "pages"), [("gpt-4o-search-preview", 0), ("gpt-4o-mini-search-preview", 16_000)])
+def test_searches_that_an_answer_does_not_count_are_settled_as_they_were_allowed(model: str, pages: int) -> None:
+    """B49: chat's usage has no count of searches, so all that were allowed are billed, with the pages they read."""
+    asked = read_chat(web_search_options={})
+    request = replace(asked, facts=granted(asked.facts, {"web_search": 2}))
+    usage = {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}
+    answer = {"model": model, "choices": [{}], "usage": usage}
+    last = answer | {"choices": []}
+
+    whole = OPENAI.report(json.dumps(answer).encode(), request)
+    _, _, streamed = run(OPENAI, request, [events(last, done=True)])
+
+    assert whole.usage == streamed.usage == Usage(input_uncached=5 + pages, output=1, fees=(("web_search", 2),))
 
 
 def test_a_missing_completion_is_not_zero_where_there_is_output() -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.core.media import Media
+from spendgate.core.request import Demand
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.openai_chat import DIALECT
 from spendgate.errors import CostBoundUnknown, Refused, RequestInvalid
@@ -265,6 +266,17 @@ def test_media_go_along_as_they_came() -> None:
     assert sent(**changes)["messages"] == changes["messages"]
 
 
+def test_a_search_is_a_demand_for_as_many_as_an_operator_allows() -> None:
+    options = {"search_context_size": "low", "user_location": {"type": "approximate", "approximate": {"country": "CH"}}}
+
+    facts = read_chat(web_search_options=options).facts
+
+    assert facts.demands == (
+        Demand(feature="web_search", field="web_search_options", fee="web_search", tokens_each=8_000),
+    )
+    assert read_chat(web_search_options=None).facts.demands == ()
+
+
 def test_a_grammar_of_a_custom_tool_is_measured_as_text() -> None:
     def measured(definition: str) -> int:
         grammar = {"type": "grammar", "grammar": {"definition": definition, "syntax": "lark"}}
@@ -276,7 +288,8 @@ def test_a_grammar_of_a_custom_tool_is_measured_as_text() -> None:
 @pytest.mark.parametrize(
     "changes,field",
     [
-        ({"web_search_options": {}}, "web_search_options"),
+        ({"web_search_options": {"budget": 1}}, "web_search_options.budget"),
+        ({"web_search_options": {"search_context_size": "whole"}}, "web_search_options.search_context_size"),
         ({"moderation": {"model": "m"}}, "moderation"),
         ({"audio": {"voice": "a", "format": "wav"}}, "audio"),
         ({"modalities": ["text", "audio"]}, "modalities"),

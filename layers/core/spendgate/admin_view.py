@@ -101,6 +101,8 @@ def policy_view(policy: BudgetPolicy) -> dict[str, Any]:
     for name in ("unbudgeted", "failover", "stop_on_unknown"):
         if getattr(policy, name):
             view[name] = True
+    if policy.allow:
+        view["allow"] = dict(policy.allow)
     if policy.default_output_tokens is not None:
         view["default_output_tokens"] = policy.default_output_tokens
     if policy.runs is not None:

@@ -27,10 +27,12 @@ from spendgate.configuration_scalars import (
     Span,
     Text,
     Usd,
+    Uses,
     base_url,
 )
 from spendgate.configuration_yaml import Findings, Place, shown
 from spendgate.core.budget import Mode
+from spendgate.core.feature import FEATURES
 from spendgate.core.key import is_well_formed
 from spendgate.core.kind import KINDS
 from spendgate.core.price import STANDARD_TIER_NAMES
@@ -117,8 +119,8 @@ class CardEntry(RatesEntry):
 
     @field_validator("tiers")
     @classmethod
-    def _rising(cls, tiers: list[TierEntry]) -> list[TierEntry]:
-        thresholds = [tier.above for tier in tiers]
+    def _rising(cls, tiers: list[TierEntry] | None) -> list[TierEntry] | None:
+        thresholds = [tier.above for tier in tiers or []]
         if sorted(set(thresholds)) != thresholds:
             raise ValueError("must be in the order of rising `above`, each once")
         return tiers
@@ -198,6 +200,15 @@ class BudgetEntry(Entry):
     default_output_tokens: Positive | None = None
     failover: bool = False
     runs: RunsEntry | None = None
+    allow: dict[str, Uses] = {}
+
+    @field_validator("allow")
+    @classmethod
+    def _known_features(cls, value: dict[str, int]) -> dict[str, int]:
+        for name in value:
+            if name not in FEATURES:
+                raise ValueError(f"has a feature that cannot be allowed{did_you_mean(name, FEATURES)}")
+        return value
 
 
 class KeyEntry(Entry):

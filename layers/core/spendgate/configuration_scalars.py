@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, PlainValidator
 
+from spendgate.core.feature import USES_MAX
 from spendgate.core.money import rate_per_million, usd
 from spendgate.core.price import FACTOR_ONE
 from spendgate.core.usage import COUNT_MAX
@@ -140,6 +141,7 @@ Span = Annotated[timedelta, PlainValidator(_span)]
 ModelName = Annotated[str, PlainValidator(_model_name)]
 ApiVersion = Annotated[str, PlainValidator(_api_version)]
 CatalogueName = Annotated[str, PlainValidator(_catalogue_name)]
+Uses = Annotated[int, PlainValidator(_whole(0, USES_MAX))]
 Percent = Annotated[int, PlainValidator(_whole(1, 99))]
 Text = Annotated[str, Field(max_length=500)]
 

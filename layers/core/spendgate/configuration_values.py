@@ -74,6 +74,7 @@ def policy(path: str, entry: BudgetEntry) -> BudgetPolicy:
         default_output_tokens=entry.default_output_tokens,
         failover=entry.failover,
         runs=None if entry.runs is None else _run_policy(entry.runs),
+        allow=tuple(sorted(entry.allow.items())),
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from spendgate.admission import Asked, Lifetime, Reach, bound_of, check_dialect, offers_of, refusal_of, reservation_of
 from spendgate.calls import Admitted, Call, Parts, Reply
 from spendgate.core.budget import BudgetPolicy, BudgetState, is_within, new_run, run_path
+from spendgate.core.feature import allowance, granted
 from spendgate.core.key import allows
 from spendgate.core.kind import kind_of
 from spendgate.core.policy import rooms_left
@@ -140,6 +141,9 @@ class Gateway:
         now = parts.clock()
         life = self._lifetime(call, now)
         path = self._path(caller, call.run, now)
+        # From here on the facts, and with them what an answer's meter knows, are those that the budgets allow.
+        facts = granted(facts, allowance(path))
+        request = replace(request, facts=facts)
         offers = offers_of(route, reached, path, life)
         bounded = None if offers is None else bound_of(facts, offers, path)
         reservation = reservation_of(

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from spendgate.core.intake import input_bound, rates_of_media
+from spendgate.core.intake import fees_bound, input_bound, rates_of_media
 from spendgate.core.kind import caps_reasoning
 from spendgate.core.money import Picodollars, saturated
 from spendgate.core.price import (
@@ -159,7 +159,7 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     for row in offer.rows:
         for tier, card in _cards_assumed(facts, offer.provider, row):
             terms = Terms(service_tier=tier, factors=factors)
-            amount = _dearest(facts, card, terms, tokens_in, tokens_out)
+            amount = _dearest(facts, card, terms, tokens_in, tokens_out) + fees_bound(facts, row)
             if amount >= worst:
                 worst, worst_terms = amount, terms
     quote = Quote(candidate=offer.candidate, rows=offer.rows, terms=worst_terms)

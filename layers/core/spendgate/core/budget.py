@@ -62,6 +62,8 @@ class BudgetPolicy:
     failover: bool = False
     runs: RunPolicy | None = None
     stop_on_unknown: bool = False
+    # (feature, uses a call) of what may run at the provider: core/feature.FEATURES.
+    allow: tuple[tuple[str, int], ...] = ()
     expires_at: datetime | None = None
     stop: Stop | None = None
 

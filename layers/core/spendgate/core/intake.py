@@ -1,12 +1,23 @@
 """The most input tokens that a candidate can bill for a request: its text, its media, and the size of the context."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from spendgate.core.media import Media, images, media_tokens
+from spendgate.core.feature import loop_of
+from spendgate.core.media import FILLS_CONTEXT, Media, images, media_tokens
 from spendgate.core.price import PriceRow, Rates
 from spendgate.core.request import RequestFacts
 from spendgate.core.route import Candidate
 from spendgate.errors import CostBoundUnknown, RefusalFacts
+
+_NAMES: Final = {"document": "a document", "audio": "sound"}
+# Chat models that search the web before they answer, whatever the request says (OpenAI docs, web search, 2026-07).
+SEARCHES_ALWAYS: Final = frozenset(
+    {
+        "gpt-4o-search-preview", "gpt-4o-search-preview-2025-03-11", "gpt-5-search-api", "gpt-5-search-api-2025-10-14",
+        "gpt-4o-mini-search-preview", "gpt-4o-mini-search-preview-2025-03-11",
+    }
+)  # fmt: skip
 
 
 def input_bound(facts: RequestFacts, candidate: Candidate, rows: Sequence[PriceRow], *, measured: int) -> int:
@@ -19,14 +30,30 @@ def input_bound(facts: RequestFacts, candidate: Candidate, rows: Sequence[PriceR
         stated=max(stated, default=None),
         provider=candidate.provider,
     )
-    if not media.fills_context:
-        within = measured + media.within
-        # Each of several inputs is read in a context of its own.
-        return (within if context is None else min(within, context * facts.inputs)) + media.beside
-    item = next(item for item in facts.media if item.kind != "image")
-    if context is None:
-        raise unsized(f"a {item.kind}" if item.kind == "document" else "sound", item.field, candidate)
-    return context * facts.inputs + media.beside
+    loop = loop_of(facts)
+    if facts.demands:
+        # What the provider finds goes into the context, which every turn of the model reads again.
+        whole = _whole(context, facts.demands[0].feature, facts.demands[0].field, candidate)
+        return loop.turns * (whole * facts.inputs + media.beside) + loop.tokens
+    if candidate.model in SEARCHES_ALWAYS:
+        raise _searches_always(candidate)
+    if media.fills_context:
+        item = next(item for item in facts.media if item.kind in FILLS_CONTEXT)
+        return _whole(context, _NAMES[item.kind], item.field, candidate) * facts.inputs + media.beside
+    within = measured + media.within + _hidden(facts, rows, context, candidate)
+    # Each of several inputs is read in a context of its own.
+    return (within if context is None else min(within, context * facts.inputs)) + media.beside
+
+
+def fees_bound(facts: RequestFacts, row: PriceRow) -> int:
+    """Return the fees of a request at most; CostBoundUnknown where the row does not price one."""
+    prices = dict(row.fees)
+    total = 0
+    for kind, units in loop_of(facts).fees:
+        if kind not in prices:
+            raise _unpriced_fee(facts, kind, row)
+        total += units * prices[kind]
+    return total
 
 
 def context_of(rows: Sequence[PriceRow]) -> int | None:
@@ -51,9 +78,21 @@ def rates_of_media(facts: RequestFacts, rates: Rates) -> tuple[int, ...]:
     return tuple(found)
 
 
-def unsized(what: str, field: str, candidate: Candidate) -> CostBoundUnknown:
-    """Return the refusal of something that only the context bounds, at a model whose context nobody has said."""
-    return CostBoundUnknown(
+def _hidden(facts: RequestFacts, rows: Sequence[PriceRow], context: int | None, candidate: Candidate) -> int:
+    """Return what blocks of thinking that are not shown stand for: each for all that the model can put out."""
+    hidden = [item for item in facts.media if item.kind == "reasoning"]
+    if not hidden:
+        return 0
+    known = [row.output_tokens_max for row in rows if row.output_tokens_max is not None]
+    if len(known) < len(rows):
+        return _whole(context, "thinking that is not shown", hidden[0].field, candidate)
+    return max(known) * sum(item.count for item in hidden)
+
+
+def _whole(context: int | None, what: str, field: str, candidate: Candidate) -> int:
+    if context is not None:
+        return context
+    raise CostBoundUnknown(
         f"{field} is {what}, which is bounded by the context of the model, and nobody has said how large that of "
         f"{candidate.model} at provider {candidate.provider} is",
         facts=RefusalFacts(
@@ -64,10 +103,32 @@ def unsized(what: str, field: str, candidate: Candidate) -> CostBoundUnknown:
     )
 
 
+def _searches_always(candidate: Candidate) -> CostBoundUnknown:
+    return CostBoundUnknown(
+        f"model {candidate.model} searches the web in every call, and the request does not ask for it",
+        facts=RefusalFacts(
+            field="web_search_options",
+            next_action="send web_search_options, and an operator adds allow: {web_search: 1} to the budget",
+        ),
+    )
+
+
+def _unpriced_fee(facts: RequestFacts, kind: str, row: PriceRow) -> CostBoundUnknown:
+    field = next(demand.field for demand in facts.demands if demand.fee == kind)
+    return CostBoundUnknown(
+        f"{field} costs a fee for each {kind}, and the price row of {row.model} at provider {row.provider} has none",
+        facts=RefusalFacts(
+            field=field,
+            next_action=f"send the call without it, or an operator adds fees: {{{kind}: ...}} to the price row",
+        ),
+    )
+
+
 def _no_audio_rate(sound: Media) -> CostBoundUnknown:
     return CostBoundUnknown(
         f"{sound.field} is sound, and a price row that the call can reach has no rate for it",
         facts=RefusalFacts(
-            field=sound.field, next_action="send the call without sound, or an operator adds audio_input to the price row"
+            field=sound.field,
+            next_action="send the call without sound, or an operator adds audio_input to the price row",
         ),
     )

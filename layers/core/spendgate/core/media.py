@@ -10,7 +10,8 @@ from typing import Final, Literal
 
 from spendgate.errors import CostBoundUnknown, RefusalFacts
 
-MediaKind = Literal["image", "document", "audio"]
+# Reasoning is what stands for a block of thinking that is not shown: its length is nobody's but the provider's.
+MediaKind = Literal["image", "document", "audio", "reasoning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +56,9 @@ class MediaTokens:
     beside: int = 0
     fills_context: bool = False
 
+
+# Nobody says how large these are: each may fill what the model can read.
+FILLS_CONTEXT: Final = frozenset({"document", "audio"})
 
 _OPENAI: Final = "OpenAI docs, images and vision (mirror of 2026-07 and the page of 2026-11)"
 _CLAUDE: Final = "Claude docs, vision (2026-08), with the margin of third-party measurements"
@@ -208,9 +212,9 @@ def media_tokens(media: Sequence[Media], *, names: Sequence[str], stated: int | 
         return MediaTokens()
     family = next((_BY_MODEL[name] for name in names if name in _BY_MODEL), None)
     in_context = family is not None and family.in_context
-    fills_context = any(item.kind != "image" for item in media)
-    if fills_context and family is not None and not family.in_context:
-        raise _pages_beside_the_context(next(item for item in media if item.kind != "image"), names[0])
+    filling = [item for item in media if item.kind in FILLS_CONTEXT]
+    if filling and family is not None and not family.in_context:
+        raise _pages_beside_the_context(filling[0], names[0])
     tokens = 0
     for item in images(media):
         if stated is not None:
@@ -221,7 +225,7 @@ def media_tokens(media: Sequence[Media], *, names: Sequence[str], stated: int | 
             raise _unknown_model(item, names[0], provider)
     # Of a model that the table does not know nobody says that the context holds what its images are billed with.
     return MediaTokens(
-        within=tokens if in_context else 0, beside=0 if in_context else tokens, fills_context=fills_context
+        within=tokens if in_context else 0, beside=0 if in_context else tokens, fills_context=bool(filling)
     )
 
 

@@ -9,6 +9,25 @@ CacheWrite = Literal["none", "short", "long"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Demand:
+    """A feature that runs at the provider and that a request switches on at ``field``.
+
+    ``uses`` is how often at most: the request's own number, or None, which is what the operator allows, or, where
+    ``states_uses``, a number that the request has to give. ``turns`` is how often the model is run at most, whatever
+    the uses; None is once more than them. Each use costs one ``fee`` of the price row (None: only tokens), and
+    ``tokens_each`` that are billed beside what the context holds.
+    """
+
+    feature: str
+    field: str
+    uses: int | None = None
+    states_uses: bool = False
+    turns: int | None = None
+    fee: str | None = None
+    tokens_each: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RequestFacts:
     """The cost-bearing facts of one request.
 
@@ -20,7 +39,8 @@ class RequestFacts:
     what the model reads apart from each other, each in a context of its own (a list of prompts, of texts to embed).
     ``tool_results`` counts the tool results that this request brings back after the last assistant message.
     ``cache_write`` is the dearest cache lifetime that the request asks the provider to write.
-    ``media`` are the images, documents and sound of the request, whose bytes are in no other count.
+    ``media`` are the images, documents and sound of the request, whose bytes are in no other count. ``demands`` are the
+    features that run at the provider.
     """
 
     dialect: str
@@ -41,3 +61,4 @@ class RequestFacts:
     geo: str | None = None
     speed: str | None = None
     media: tuple[Media, ...] = ()
+    demands: tuple[Demand, ...] = ()

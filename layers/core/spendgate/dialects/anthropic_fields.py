@@ -6,6 +6,7 @@ by name: it may cost something that the bound does not know.
 
 from typing import Final
 
+from spendgate.core.feature import WEB_FETCH, WEB_SEARCH
 from spendgate.dialects import fields
 from spendgate.dialects.fields import Check
 
@@ -39,6 +40,8 @@ BETAS: Final = frozenset(
         "thinking-token-count-2026-05-13",
         "token-counting-2024-11-01",
         "token-efficient-tools-2025-02-19",
+        "web-fetch-2025-09-10",
+        "web-search-2025-03-05",
     }
 )
 
@@ -51,8 +54,21 @@ CACHE_CONTROL: Final = fields.nullable(
 )
 
 _BLOCK: Final[dict[str, Check]] = {"type": fields.string, "cache_control": CACHE_CONTROL}
+# What an answer says of where it read something; it comes back with the conversation.
+_CITATIONS: Final = fields.by_type(
+    dict.fromkeys(
+        (
+            "char_location",
+            "page_location",
+            "content_block_location",
+            "search_result_location",
+            "web_search_result_location",
+        ),
+        fields.json_object,
+    )
+)
 TEXT_BLOCK: Final = fields.record(
-    _BLOCK | {"text": fields.string, "citations": fields.nullable(fields.always([]))}, required=("text",)
+    _BLOCK | {"text": fields.string, "citations": fields.nullable(fields.each(_CITATIONS))}, required=("text",)
 )
 _FETCHED: Final = {
     "url": fields.record({"type": fields.string, "url": fields.string}, required=("url",)),
@@ -87,18 +103,38 @@ DOCUMENT_BLOCK: Final = fields.record(
 TEXT_BLOCKS: Final = {"text": TEXT_BLOCK}
 DOCUMENT_CONTENT: Final = TEXT_BLOCKS | {"image": IMAGE_BLOCK}
 RESULT_BLOCKS: Final = DOCUMENT_CONTENT | {"document": DOCUMENT_BLOCK}
+_DIRECT: Final = fields.nullable(fields.always({"type": "direct"}))
+# What a server tool found in an earlier answer: ciphertext of pages whose size nobody says.
+_SERVED: Final = fields.record(
+    _BLOCK | {"tool_use_id": fields.string, "content": fields.anything, "caller": _DIRECT},
+    required=("tool_use_id", "content"),
+)
+SERVED_RESULTS: Final = frozenset({"web_search_tool_result", "web_fetch_tool_result"})
 # A tool result's ``content`` and empty thinking are looked at by the dialect itself.
 BLOCKS: Final = RESULT_BLOCKS | {
     "thinking": fields.record(
         _BLOCK | {"thinking": fields.string, "signature": fields.nullable(fields.string)}, required=("thinking",)
     ),
+    "redacted_thinking": fields.record(_BLOCK | {"data": fields.string}, required=("data",)),
+    "server_tool_use": fields.record(
+        _BLOCK
+        | {
+            "id": fields.string,
+            "name": fields.one_of("web_search", "web_fetch"),
+            "input": fields.json_object,
+            "caller": _DIRECT,
+        },
+        required=("id", "name", "input"),
+    ),
+    "web_search_tool_result": _SERVED,
+    "web_fetch_tool_result": _SERVED,
     "tool_use": fields.record(
         _BLOCK
         | {
             "id": fields.string,
             "name": fields.string,
             "input": fields.json_object,
-            "caller": fields.nullable(fields.always({"type": "direct"})),
+            "caller": _DIRECT,
             "toolset_name": fields.absent,
         },
         required=("id", "name", "input"),
@@ -133,6 +169,61 @@ TOOL: Final = fields.record(
     },
     required=("name", "input_schema"),
 )
+_SERVER_TOOL: Final[dict[str, Check]] = {
+    "type": fields.string,
+    "name": fields.name,
+    "max_uses": fields.nullable(fields.integer),
+    "allowed_domains": fields.nullable(fields.each(fields.string)),
+    "blocked_domains": fields.nullable(fields.each(fields.string)),
+    "cache_control": CACHE_CONTROL,
+    "strict": fields.nullable(fields.boolean),
+    "allowed_callers": fields.nullable(fields.always(["direct"])),
+    "defer_loading": fields.nullable(fields.always(expected=False)),
+}
+# Tools that run at the provider. Later versions run code to filter what they find, and have no bound yet.
+SERVER_TOOLS: Final = {
+    "web_search_20250305": fields.record(
+        _SERVER_TOOL
+        | {
+            "user_location": fields.nullable(
+                fields.record(
+                    {
+                        "type": fields.one_of("approximate"),
+                        "city": fields.nullable(fields.string),
+                        "region": fields.nullable(fields.string),
+                        "country": fields.nullable(fields.string),
+                        "timezone": fields.nullable(fields.string),
+                    }
+                )
+            )
+        },
+        required=("name",),
+    ),
+    "web_fetch_20250910": fields.record(
+        _SERVER_TOOL
+        | {
+            "max_content_tokens": fields.nullable(fields.integer),
+            "citations": fields.nullable(fields.record({"enabled": fields.nullable(fields.boolean)})),
+        },
+        required=("name",),
+    ),
+}
+# Feature, and the kind of fee that each use costs; fetching costs tokens only (Claude docs, pricing, 2026-08).
+SERVED_FEATURES: Final[dict[str, tuple[str, str | None]]] = {
+    "web_search_20250305": (WEB_SEARCH, WEB_SEARCH),
+    "web_fetch_20250910": (WEB_FETCH, None),
+}
+# A server loop stops after 10 iterations with ``pause_turn`` (Claude docs, server tools, 2026-08); attempts beyond
+# ``max_uses`` fail, and are iterations too.
+SERVER_TURNS_MAX: Final = 11
+
+
+def any_tool(value: object, place: str) -> None:
+    """Check a tool: one that the caller runs, or one of the server tools that are known."""
+    kind = value.get("type") if isinstance(value, dict) else None
+    (SERVER_TOOLS.get(kind, TOOL) if isinstance(kind, str) else TOOL)(value, place)
+
+
 _CHOICE: Final[dict[str, Check]] = {"type": fields.string, "disable_parallel_tool_use": fields.boolean}
 TOOL_CHOICES: Final = {
     "auto": fields.record(_CHOICE),
@@ -172,7 +263,7 @@ TOP_LEVEL: Final[dict[str, Check]] = {
     "metadata": fields.nullable(fields.record({"user_id": fields.nullable(fields.string)})),
     "cache_control": CACHE_CONTROL,
     "thinking": fields.nullable(fields.by_type(THINKING)),
-    "tools": fields.nullable(fields.each(TOOL)),
+    "tools": fields.nullable(fields.each(any_tool)),
     "tool_choice": fields.nullable(fields.by_type(TOOL_CHOICES)),
     "output_config": fields.nullable(
         fields.record(

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from spendgate.core.request import CacheWrite, RequestFacts
+from spendgate.core.request import CacheWrite, Demand, RequestFacts
 from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import anthropic_fields, anthropic_usage, fields
 from spendgate.dialects.dialect import NO_PATH, Dialect, Free, Request
@@ -132,6 +132,7 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         geo=body.get("inference_geo"),
         speed=speed if speed != "standard" else None,
         media=measured.media.found(),
+        demands=tuple(measured.demands),
     )
 
 
@@ -162,6 +163,7 @@ class _Measured:
     parts: int = 0
     cache_write: CacheWrite = "none"
     media: MediaFound = field(default_factory=MediaFound)
+    demands: list[Demand] = field(default_factory=list)
 
     def conversation(self, body: Mapping[str, Any]) -> None:
         if not body["messages"]:
@@ -180,7 +182,11 @@ class _Measured:
         self._cache(body)
         for index, tool in enumerate(body.get("tools") or []):
             self._cache(tool)
-            self._json_with_schema(tool, tool["input_schema"], under(under("tools", index), "input_schema"))
+            place = under("tools", index)
+            if "input_schema" in tool:
+                self._json_with_schema(tool, tool["input_schema"], under(place, "input_schema"))
+            else:
+                self._server_tool(tool, place)
         output_config = body.get("output_config") or {}
         for place, chosen in (
             ("output_config.format", output_config.get("format")),
@@ -209,23 +215,49 @@ class _Measured:
         match kind:
             case "text":
                 self.text += text_bytes(block["text"])
-            case "thinking":
-                # A signature without its text may stand for any amount of thinking that was not shown.
-                if not block["thinking"]:
-                    unbounded(place, "of type 'thinking' without its text")
-                self.text += text_bytes(block["thinking"]) + text_bytes(block.get("signature") or "")
-            case "tool_use":
+                if block.get("citations"):
+                    self.json += json_bytes(block["citations"])
+            case "thinking" | "redacted_thinking":
+                self._thinking(block, place)
+            case "tool_use" | "server_tool_use":
                 self.text += text_bytes(block["name"]) + text_bytes(block["id"])
                 self.json += json_bytes(block["input"])
             case "image":
                 self.media.add("image", place)
             case "document":
                 self._document(block, place)
+            case _ if kind in anthropic_fields.SERVED_RESULTS:
+                self.media.add("document", place)
             case _:
                 # A tool result: ``kinds`` has no other.
                 self.text += text_bytes(block["tool_use_id"])
                 if block.get("content") is not None:
                     self._content(block["content"], under(place, "content"), anthropic_fields.RESULT_BLOCKS)
+
+    def _thinking(self, block: Mapping[str, Any], place: str) -> None:
+        if not block.get("thinking"):
+            # A signature without its text stands for thinking that was not shown, as much as the model can do.
+            self.media.add("reasoning", place)
+        self.text += sum(text_bytes(block.get(name) or "") for name in ("thinking", "signature", "data"))
+
+    def _server_tool(self, tool: Mapping[str, Any], place: str) -> None:
+        self.json += json_bytes(tool)
+        feature, fee = anthropic_fields.SERVED_FEATURES[tool["type"]]
+        uses = tool.get("max_uses")
+        if uses is not None and not 1 <= uses <= COUNT_MAX:
+            invalid(under(place, "max_uses"), "a whole number of at least 1")
+        if any(demand.feature == feature for demand in self.demands):
+            invalid(place, "the only tool of its kind")
+        self.demands.append(
+            Demand(
+                feature=feature,
+                field=place,
+                uses=uses,
+                states_uses=True,
+                turns=anthropic_fields.SERVER_TURNS_MAX,
+                fee=fee,
+            )
+        )
 
     def _document(self, block: Mapping[str, Any], place: str) -> None:
         source = block["source"]

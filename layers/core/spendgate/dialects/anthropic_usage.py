@@ -1,8 +1,10 @@
 """What an Anthropic Messages answer used, in disjoint buckets, whole or streamed."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
+from spendgate.core.feature import WEB_FETCH, WEB_SEARCH
 from spendgate.core.usage import Usage, UsageReport, usable_count
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
@@ -13,7 +15,10 @@ _TOTALS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "c
 PATHS: Final = {name: (name,) for name in _TOTALS} | {
     "write_short": ("cache_creation", "ephemeral_5m_input_tokens"),
     "write_long": ("cache_creation", "ephemeral_1h_input_tokens"),
+    WEB_SEARCH: ("server_tool_use", "web_search_requests"),
 }
+# Counts of server tools whose cost is known: a fee a use, or their tokens only.
+_SERVED: Final = {"web_search_requests": WEB_SEARCH, "web_fetch_requests": WEB_FETCH}
 
 
 def meter(request: Request) -> StreamMeter:
@@ -53,6 +58,7 @@ class _Tally:
 
     def __init__(self, request: Request | None) -> None:
         self.identity = Identity()
+        self._allowed = frozenset[str]() if request is None else {one.feature for one in request.facts.demands}
         self._long_writes = request is not None and request.facts.cache_write == "long"
         self._counts = Counts(PATHS)
         self._tools_used = False
@@ -63,7 +69,7 @@ class _Tally:
         if not isinstance(usage, dict):
             return
         self.identity.take_tier(usage)
-        if _anything_used(usage.get("server_tool_use")):
+        if _anything_used(usage.get("server_tool_use"), but=self._allowed):
             self._tools_used = True
         iterations = usage.get("iterations")
         if iterations is not None:
@@ -71,6 +77,9 @@ class _Tally:
 
     def report(self, *, problem: str | None, finished: bool) -> UsageReport:
         usage = buckets(self._counts, long_writes=self._long_writes) if self._counts.seen else None
+        searches = self._counts.detail(WEB_SEARCH)
+        if usage is not None and searches:
+            usage = replace(usage, fees=((WEB_SEARCH, searches),))
         return usage_report(
             usage=usage,
             identity=self.identity,
@@ -160,10 +169,12 @@ class _MessageStream:
         return None if self._output_final else "usage_missing"
 
 
-def _anything_used(counts: Any) -> bool:
-    """Tell whether a server tool ran; an odd count is taken for one that did."""
+def _anything_used(counts: Any, *, but: Collection[str]) -> bool:
+    """Tell whether a server tool ran that was not asked for; an odd count is taken for one that did."""
     if counts is None:
         return False
     if not isinstance(counts, dict):
         return True
-    return any(value is not None and usable_count(value) != 0 for value in counts.values())
+    return any(
+        value is not None and usable_count(value) != 0 for name, value in counts.items() if _SERVED.get(name) not in but
+    )

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from spendgate.core.request import RequestFacts
+from spendgate.core.feature import WEB_SEARCH
+from spendgate.core.request import Demand, RequestFacts
 from spendgate.dialects import fields, openai_common, openai_fields, openai_usage
 from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid, under
@@ -17,6 +18,10 @@ CAP_FIELDS: Final = ("max_completion_tokens", "max_tokens")
 STAMPED_CAP_FIELD: Final = "max_completion_tokens"
 CHOICES_MAX: Final = 128
 
+# The request says nothing of how often, so what an operator allows is both the bound and the bill.
+_SEARCH: Final = Demand(
+    feature=WEB_SEARCH, field="web_search_options", fee=WEB_SEARCH, tokens_each=openai_fields.SEARCH_TOKENS
+)
 _TOP_LEVEL: Final = fields.record(openai_fields.TOP_LEVEL, required=("model", "messages"))
 
 
@@ -71,6 +76,7 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         tool_results=_tool_results(body["messages"]),
         service_tier=openai_common.service_tier(body),
         media=measured.media.found(),
+        demands=() if body.get("web_search_options") is None else (_SEARCH,),
     )
 
 
@@ -132,6 +138,8 @@ class _Measured:
         self._choice(body.get("tool_choice"), "tool_choice", ("none", "auto", "required"))
         self._choice(body.get("function_call"), "function_call", ("none", "auto"))
         self._stop(body.get("stop"))
+        if body.get("web_search_options") is not None:
+            self.json += json_bytes(body["web_search_options"])
         if body.get("prediction") is not None:
             self._content(body["prediction"]["content"], "prediction.content", openai_fields.TEXT_PARTS)
         self._cache_ttl(body.get("prompt_cache_options"))

@@ -177,6 +177,11 @@ RESPONSE_FORMATS: Final = {
     ),
 }
 
+# What a search model reads of a page is a fixed number of input tokens at the smaller models, and free at gpt-4o
+# (OpenAI docs, pricing, 2026-07).
+SEARCH_TOKENS: Final = 8_000
+SEARCH_TOKENS_FREE: Final = frozenset({"gpt-4o-search-preview", "gpt-4o-search-preview-2025-03-11"})
+
 # Fields that cost nothing beside what is measured of them.
 TOP_LEVEL: Final[dict[str, Check]] = {
     "model": fields.name,
@@ -220,6 +225,17 @@ TOP_LEVEL: Final[dict[str, Check]] = {
     "service_tier": fields.nullable(fields.one_of("auto", "default", "flex", "scale", "priority", "fast")),
     "modalities": fields.nullable(fields.always(["text"])),
     "audio": fields.absent,
-    "web_search_options": fields.absent,
+    "web_search_options": fields.nullable(
+        fields.record(
+            {
+                "search_context_size": fields.nullable(fields.one_of("low", "medium", "high")),
+                "user_location": fields.nullable(
+                    fields.record(
+                        {"type": fields.one_of("approximate"), "approximate": fields.mapping_of(fields.string)}
+                    )
+                ),
+            }
+        )
+    ),
     "moderation": fields.absent,
 }

@@ -3,11 +3,13 @@
 from dataclasses import replace
 from typing import Any, Final
 
+from spendgate.core.feature import loop_of
 from spendgate.core.usage import Usage, UsageReport
 from spendgate.dialects.charges import Charges
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
 from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, usage_report
+from spendgate.dialects.openai_fields import SEARCH_TOKENS_FREE
 from spendgate.dialects.sse import Frame
 
 PATHS: Final = {
@@ -46,6 +48,7 @@ def report(body: bytes, request: Request | None = None) -> UsageReport:
         charges.take(document.get("usage"))
         problem = "error_in_answer" if document.get("error") is not None else problem_of(counts)
     usage = buckets(counts, long_writes=_long_writes(request)) if counts.seen else None
+    usage = _searched(usage, request, identity.model)
     finished = problem not in {"answer_unreadable", "error_in_answer"}
     read = usage_report(usage=usage, identity=identity, problem=problem, finished=finished)
     return replace(read, charge=charges.charge)
@@ -104,6 +107,15 @@ def _long_writes(request: Request | None) -> bool:
     return request is not None and request.facts.cache_write == "long"
 
 
+def _searched(usage: Usage | None, request: Request | None, model: str | None) -> Usage | None:
+    """Add the searches that were allowed: an answer does not count them, nor the pages that were read."""
+    if usage is None or request is None or not request.facts.demands:
+        return usage
+    loop = loop_of(request.facts)
+    pages = 0 if model in SEARCH_TOKENS_FREE else loop.tokens
+    return replace(usage, input_uncached=capped(usage.input_uncached + pages), fees=loop.fees)
+
+
 class _ChatStream:
     """The chunks of one streamed completion.
 
@@ -112,6 +124,7 @@ class _ChatStream:
     """
 
     def __init__(self, request: Request) -> None:
+        self._request = request
         self._wants_usage = request.wants_usage
         self._long_writes = _long_writes(request)
         self._counts = Counts(PATHS)
@@ -142,6 +155,7 @@ class _ChatStream:
     def report(self, *, over: bool) -> UsageReport:
         finished = (self._done or (over and self._closing_usage)) and not self._error
         usage = buckets(self._counts, long_writes=self._long_writes) if self._counts.seen else None
+        usage = _searched(usage, self._request, self._identity.model)
         read = usage_report(
             usage=usage,
             identity=self._identity,

@@ -69,6 +69,7 @@ def policy_attributes(policy: BudgetPolicy) -> Item:
         "failover": policy.failover or None,
         "runs": None if policy.runs is None else _runs(policy.runs),
         "stop_on_unknown": policy.stop_on_unknown or None,
+        "allow": dict(policy.allow) or None,
         # Not "expires_at", which is the tables' time to live: an expired run keeps its record.
         "run_expires_at": None if policy.expires_at is None else instant(policy.expires_at),
         "tree_pk": parent(policy.path) or TREE_ROOT,
@@ -101,6 +102,7 @@ def decode_budget(item: Mapping[str, Any]) -> BudgetState:
             stop_on_unknown=runs.get("stop_on_unknown", False),
         ),
         stop_on_unknown=item.get("stop_on_unknown", False),
+        allow=tuple(sorted(item.get("allow", {}).items())),
         expires_at=parse_instant(item["run_expires_at"]) if "run_expires_at" in item else None,
         stop=None
         if stop is None

@@ -1,0 +1,84 @@
+"""Tools that run at the provider: what a request switches on, and what an operator allows of it.
+
+Each turn of such a loop reads everything again, so a call with one can cost many times its text. It is refused by
+name unless ``allow`` on a budget of the path names the feature and how often a call may use it.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from spendgate.core.budget import BudgetPolicy
+from spendgate.core.request import Demand, RequestFacts
+from spendgate.errors import CostBoundUnknown, RefusalFacts
+
+WEB_SEARCH: Final = "web_search"
+WEB_FETCH: Final = "web_fetch"
+# All that an operator can allow; what is not here has no bound yet, whoever allows it.
+FEATURES: Final = frozenset({WEB_SEARCH, WEB_FETCH})
+# So many uses of a feature in one call: beyond it nobody means a bound.
+USES_MAX: Final = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """What the demands of a request come to: the turns of its model, and (kind of fee, units)."""
+
+    turns: int = 1
+    fees: tuple[tuple[str, int], ...] = ()
+    tokens: int = 0
+
+
+def allowance(path: Sequence[BudgetPolicy]) -> dict[str, int]:
+    """Return how often a call may use each feature: of several budgets that name it, the nearest to the leaf says."""
+    return {feature: uses for policy in path for feature, uses in policy.allow}
+
+
+def granted(facts: RequestFacts, allowed: Mapping[str, int]) -> RequestFacts:
+    """Return the facts with the uses of every demand settled; CostBoundUnknown where one is not allowed so."""
+    if not facts.demands:
+        return facts
+    return replace(facts, demands=tuple(_granted(demand, allowed.get(demand.feature, 0)) for demand in facts.demands))
+
+
+def loop_of(facts: RequestFacts) -> Loop:
+    """Return what the demands come to at most; ValueError where nobody has granted them."""
+    fixed = [demand.turns for demand in facts.demands if demand.turns is not None]
+    open_ended = sum(_uses(demand) for demand in facts.demands if demand.turns is None)
+    return Loop(
+        turns=max(fixed, default=1) + open_ended,
+        fees=tuple((demand.fee, _uses(demand)) for demand in facts.demands if demand.fee is not None),
+        tokens=sum(_uses(demand) * demand.tokens_each for demand in facts.demands),
+    )
+
+
+def _uses(demand: Demand) -> int:
+    if demand.uses is None:
+        raise ValueError(f"nobody has said how often {demand.feature} may be used")
+    return demand.uses
+
+
+def _granted(demand: Demand, allowed: int) -> Demand:
+    if not allowed:
+        raise _refused(
+            demand,
+            f"{demand.field} lets the provider use {demand.feature}, which no budget of the path allows",
+            f"send the call without it, or an operator adds allow: {{{demand.feature}: 5}} to the budget",
+        )
+    if demand.states_uses and demand.uses is None:
+        raise _refused(
+            demand,
+            f"{demand.field} does not say how often the provider may use {demand.feature}",
+            f"set max_uses to {allowed} or less",
+        )
+    if demand.uses is not None and demand.uses > allowed:
+        raise _refused(
+            demand,
+            f"{demand.field} asks for {demand.uses} uses of {demand.feature}, and the budget allows {allowed} a call",
+            f"set max_uses to {allowed} or less, or an operator raises allow of the budget",
+        )
+    return demand if demand.uses is not None else replace(demand, uses=allowed)
+
+
+def _refused(demand: Demand, message: str, next_action: str) -> CostBoundUnknown:
+    return CostBoundUnknown(message, facts=RefusalFacts(field=demand.field, next_action=next_action))
