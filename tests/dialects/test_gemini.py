@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spendgate.core.media import Media
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.gemini import (
     COUNT_TOKENS,
@@ -77,6 +78,17 @@ def test_text_is_measured_wherever_it_stands() -> None:
     assert facts.parts == 5 + 5
     assert facts.json_bytes == len(compact(CALL["functionCall"]["args"])) + len(compact({"found": True}))
     assert facts.tool_results == 1
+
+
+@pytest.mark.parametrize(
+    "part", [{"text": "", "thoughtSignature": "abc"}, {"thoughtSignature": "abc", "thought": True}]
+)
+def test_a_signature_without_its_text_stands_for_thinking_that_was_not_shown(part: dict[str, Any]) -> None:
+    facts = read(**said(part, part, role="model")).facts
+
+    assert facts.media == (Media(kind="reasoning", field="contents[0].parts[0].thoughtSignature", count=2),)
+    assert facts.text_bytes == 6
+    assert read(**said({"text": "hm", "thoughtSignature": "abc"}, CALL | {"thoughtSignature": "d"})).facts.media == ()
 
 
 def test_functions_schemas_and_the_choice_of_a_tool_are_measured_as_json() -> None:
@@ -227,8 +239,6 @@ def test_one_value_stands_for_a_list_of_one() -> None:
         (said({"executableCode": {}}), "contents[0].parts[0].executableCode"),
         (said({"toolCall": {}}), "contents[0].parts[0].toolCall"),
         (said({"text": "a", "videoMetadata": {}}), "contents[0].parts[0].videoMetadata"),
-        (said({"text": "", "thoughtSignature": "x"}), "contents[0].parts[0].thoughtSignature"),
-        (said({"thoughtSignature": "x", "thought": True}), "contents[0].parts[0].thoughtSignature"),
         (
             said({"functionResponse": RESULT["functionResponse"] | {"parts": [{"inlineData": {}}]}}),
             "contents[0].parts[0].functionResponse.parts",

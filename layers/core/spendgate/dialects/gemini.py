@@ -1,7 +1,7 @@
 """The dialect of Gemini's generateContent and streamGenerateContent, and its free token count."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -9,10 +9,10 @@ from spendgate.core.request import RequestFacts
 from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import fields, gemini_fields, gemini_usage
 from spendgate.dialects.dialect import NO_PATH, Dialect, Free, Request
-from spendgate.dialects.fields import invalid, unbounded, under
+from spendgate.dialects.fields import invalid, under
 from spendgate.dialects.gemini_fields import normalised
 from spendgate.dialects.json_strict import compact
-from spendgate.dialects.measure import json_bytes, schema_growth, text_bytes
+from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
 from spendgate.dialects.refusal import facts_document
 from spendgate.errors import Refused
 
@@ -142,6 +142,7 @@ def _facts(body: Mapping[str, Any], measured: "_Measured", *, dialect: str, mode
         choices=_within(config.get("candidateCount"), "generationConfig.candidateCount", _CHOICES_MAX) or 1,
         tool_results=_tool_results(body["contents"]),
         service_tier=tier if tier != "unspecified" else None,
+        media=measured.media.found(),
     )
 
 
@@ -169,6 +170,7 @@ class _Measured:
     json: int = 0
     parts: int = 0
     tools: int = 0
+    media: MediaFound = field(default_factory=MediaFound)
 
     def conversation(self, body: Mapping[str, Any]) -> None:
         if not body["contents"]:
@@ -200,10 +202,10 @@ class _Measured:
     def _part(self, part: Mapping[str, Any], place: str) -> None:
         kinds = [kind for kind in gemini_fields.PART_KINDS if kind in part]
         signature = part.get("thoughtSignature", "")
-        if signature and not (part.get("text") or len(kinds) > ("text" in part)):
-            # A signature alone may stand for any amount of thinking that was not shown.
-            unbounded(under(place, "thoughtSignature"), "without the text, or the call, that it belongs to")
-        if len(kinds) != 1:
+        if signature and kinds in ([], ["text"]) and not part.get("text"):
+            # It stands for thinking that was not shown, as much as the model can do; streams end with such a part.
+            self.media.add("reasoning", under(place, "thoughtSignature"))
+        elif len(kinds) != 1:
             invalid(place, f"one of {', '.join(gemini_fields.PART_KINDS)}")
         self.parts += 1
         self.text += text_bytes(signature) + text_bytes(part.get("text", ""))
