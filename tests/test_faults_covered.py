@@ -13,6 +13,7 @@ B05  the convention of counts, guessed
 B08  cache writes inside the input
      core/test_faults.py::test_b08_a_prompt_that_may_be_written_to_a_cache_is_bounded_at_the_dearer_rate
      dialects/test_faults.py::test_openais_cache_writes_are_inside_the_input
+     dialects/test_openai_responses_usage.py::test_cache_writes_are_inside_the_input_and_split_by_lifetime
 B09  an unknown model is free
      gateway/test_admission.py::test_a_model_without_a_price_is_refused_by_its_name_its_provider_and_how_many_more_there_are
      test_configuration.py::test_b09_a_model_is_free_where_zero_is_written_down
@@ -87,7 +88,10 @@ B38  usage on every chunk
      dialects/test_faults.py::test_cumulative_usage_counts_once
      dialects/test_gemini_usage.py::test_b38_usage_on_every_chunk_counts_once
 B39  ends of Responses
-     later: the Responses dialect comes with part 2
+     dialects/test_openai_responses_usage.py::test_a_response_is_billed_by_its_usage_however_it_ended
+     dialects/test_openai_responses_usage.py::test_a_response_that_says_its_usage_after_an_error_is_billed_by_it
+     dialects/test_openai_responses_usage.py::test_a_response_without_usage_is_not_a_free_one
+     gateway/test_openai_protocols.py::test_an_absent_cap_is_stamped_and_a_response_that_it_cuts_is_billed_too
 B41  an answer that dies half-way
      dialects/test_faults.py::test_a_stream_that_dies_half_way_is_neither_guessed_nor_free
      gateway/test_faults.py::test_what_was_seen_of_a_broken_stream_is_kept_as_a_floor_and_settles_nothing
@@ -106,12 +110,16 @@ B46  odd values
 B49  fees of tools
      core/test_feature.py::test_b49_a_feature_without_a_fee_in_the_price_row_is_refused
      dialects/test_faults.py::test_a_server_tool_that_ran_is_not_settled_without_its_fee
+     dialects/test_openai_responses_usage.py::test_anything_that_a_server_did_beside_the_tokens_holds_the_money
+     dialects/test_openai_responses_usage.py::test_the_server_s_searches_are_counted_once_and_held_since_nothing_bounded_them
      dialects/test_faults.py::test_a_server_tool_that_was_asked_for_is_settled_with_its_fee
      dialects/test_faults.py::test_searches_that_an_answer_does_not_count_are_settled_as_they_were_allowed
 B52  batches
      gateway/test_faults.py::test_what_has_no_price_of_its_own_has_no_path
 B53  embeddings and rerank
      dialects/test_faults.py::test_a_missing_completion_is_not_zero_where_there_is_output
+     dialects/test_openai_embeddings.py::test_a_missing_count_of_output_is_zero
+     gateway/test_openai_protocols.py::test_embeddings_of_texts_and_of_token_ids_cost_their_input_alone
      gateway/test_faults.py::test_what_has_no_price_of_its_own_has_no_path
 B55  floats
      core/test_faults.py::test_b55_2500_calls_of_0_004_fit_into_10_and_the_next_does_not

@@ -1,6 +1,7 @@
 """OpenAI's completions: what is read, refused and sent. What an answer used is read as in chat."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.core.bound import Offer, bound
+from spendgate.core.kind import KINDS
 from spendgate.core.price import cost
 from spendgate.core.route import Candidate, Framing, Provider
 from spendgate.core.usage import Usage
@@ -194,3 +196,9 @@ def test_any_value_anywhere_is_read_or_refused_and_nothing_else_is_raised(name: 
     except Refused:
         return
     DIALECT.outgoing(request, "m", request.facts.output_cap)
+
+
+def test_a_provider_that_sends_its_usage_unasked_is_not_asked_for_it() -> None:
+    request = replace(read(stream=True, stream_options={"include_usage": True}), kind=KINDS["mistral"])
+
+    assert "stream_options" not in json.loads(DIALECT.outgoing(request, "m", 16))

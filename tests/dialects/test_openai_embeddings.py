@@ -1,6 +1,7 @@
 """OpenAI's embeddings: what is read, refused and sent, and what an answer used."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.core.bound import Offer, bound
+from spendgate.core.kind import KINDS
 from spendgate.core.price import cost
 from spendgate.core.route import Candidate, Framing, Provider
 from spendgate.core.usage import Usage, UsageReport
@@ -190,3 +192,10 @@ def test_any_value_anywhere_is_read_or_refused_and_nothing_else_is_raised(name: 
         except Refused:
             continue
         DIALECT.outgoing(request, "m", 0)
+
+
+def test_what_the_provider_says_that_they_cost_is_kept_beside_the_counts() -> None:
+    body = json.dumps({"usage": {"prompt_tokens": 8, "total_tokens": 8, "cost_in_usd_ticks": 3}}).encode()
+
+    assert DIALECT.report(body, replace(read(), kind=KINDS["xai"])).charge == 300
+    assert DIALECT.report(body, read()).charge is None

@@ -1,6 +1,7 @@
 """What a response used: rules of arithmetic, whole and streamed, however it ended."""
 
 import json
+from dataclasses import replace
 from itertools import permutations
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spendgate.core.kind import KINDS
 from spendgate.core.usage import BUCKETS, COUNT_MAX, Usage, UsageReport
 from spendgate.dialects.openai_responses import DIALECT
 from tests.dialects.builders import named_events, run
@@ -360,3 +362,14 @@ def test_the_buckets_add_up_to_what_was_told(counts: list[int], long_writes: boo
     assert report.usage.input_total == prompt
     assert report.usage.output >= output
     assert report.usage.cache_write + report.usage.cache_write_long >= min(write, prompt)
+
+
+def test_what_the_provider_says_that_a_response_cost_is_kept_beside_the_counts() -> None:
+    usage = plain(10, 5, cost_in_usd_ticks=3)
+    asked = replace(STREAM, kind=KINDS["xai"])
+
+    whole = DIALECT.report(json.dumps(response(usage)).encode(), asked)
+    stream = run(DIALECT, asked, [named_events(CREATED, event("completed", usage))])[2]
+
+    assert whole.charge == stream.charge == 300
+    assert answer(usage).charge is None

@@ -566,9 +566,10 @@ def test_a_body_above_the_limit_is_refused_before_it_is_read_to_its_end(stand: S
 @pytest.mark.parametrize(
     "path",
     [
-        "/v1/responses",
-        "/v1/embeddings",
-        "/v1/completions",
+        "/v1/responses/",
+        "/v1/responses/compact",
+        "/v1/responses/input_tokens",
+        "/v1/rerank",
         "/v1/batches",
         "/v1/images/generations",
         "/openai/v1/chat/completions",

@@ -238,9 +238,9 @@ def test_what_a_caller_names_moves_no_money_elsewhere(stand: Stand) -> None:
     assert stand.state("$/b").counters == {}
 
 
-@pytest.mark.parametrize("path", ["/v1/batches", "/v1/messages/batches", "/v1/files", "/v1/embeddings", "/v1/rerank"])
+@pytest.mark.parametrize("path", ["/v1/batches", "/v1/messages/batches", "/v1/files", "/v1/rerank"])
 def test_what_has_no_price_of_its_own_has_no_path(stand: Stand, path: str) -> None:
-    """B33, B52, B53: batches, embeddings and rerank are not served, so they are not free either."""
+    """B33, B52, B53: batches and rerank are not served, so they are not free either."""
     assert code(stand.post(path, chat(), stand.open(ROOMY))) == (404, "not_found")
     assert stand.hits == 0
 

@@ -35,7 +35,7 @@ def read(
     measured = _Measured()
     measured.conversation(body["messages"])
     measured.options(body)
-    return Request(facts=_facts(body, measured), body=body, wants_usage=_wants_usage(body))
+    return Request(facts=_facts(body, measured), body=body, wants_usage=openai_common.wants_usage(body))
 
 
 def outgoing(request: Request, model: str, output_cap: int | None) -> bytes:
@@ -55,7 +55,7 @@ def outgoing(request: Request, model: str, output_cap: int | None) -> bytes:
     elif cap_field == "max_tokens" and "max_tokens" not in body and "max_completion_tokens" in body:
         # A server that does not know the newer name may ignore it, and then nothing would limit its output.
         body[cap_field] = body.pop("max_completion_tokens")
-    _ask_for_usage(body, request)
+    openai_common.ask_for_usage(body, request)
     return compact(body)
 
 
@@ -83,18 +83,6 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
 def _cap_field(request: Request) -> str:
     named = None if request.kind is None else request.kind.cap_field
     return named or STAMPED_CAP_FIELD
-
-
-def _ask_for_usage(body: dict[str, Any], request: Request) -> None:
-    if request.kind is not None and not request.kind.asks_usage:
-        # It sends the usage unasked, and refuses to be asked.
-        body.pop("stream_options", None)
-    elif request.facts.stream:
-        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
-
-
-def _wants_usage(body: Mapping[str, Any]) -> bool:
-    return bool((body.get("stream_options") or {}).get("include_usage"))
 
 
 def _output_cap(body: Mapping[str, Any]) -> int | None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from spendgate.core.usage import COUNT_MAX
+from spendgate.dialects.dialect import Request
 from spendgate.dialects.fields import invalid
 from spendgate.dialects.openai_fields import CACHE_TTL_LONG
 from spendgate.dialects.refusal import facts_document
@@ -66,6 +67,15 @@ def service_tier(body: Mapping[str, Any]) -> str | None:
 def wants_usage(body: Mapping[str, Any]) -> bool:
     """Tell whether the caller of a stream asked for the frame with the usage."""
     return bool((body.get("stream_options") or {}).get("include_usage"))
+
+
+def ask_for_usage(body: dict[str, Any], request: Request) -> None:
+    """Let the stream that a body asks for end with its usage."""
+    if request.kind is not None and not request.kind.asks_usage:
+        # It sends the usage unasked, and refuses to be asked.
+        body.pop("stream_options", None)
+    elif request.facts.stream:
+        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
 
 
 def writes_long(options: Mapping[str, Any] | None) -> bool:

@@ -75,8 +75,7 @@ def outgoing(request: Request, model: str, output_cap: int | None) -> bytes:
     cap = request.facts.output_cap
     known = [number for number in (cap, output_cap) if number is not None]
     body = dict(request.body) | {"model": model, CAP_FIELD: min(known)}
-    if request.facts.stream:
-        body["stream_options"] = {**(body.get("stream_options") or {}), "include_usage": True}
+    openai_common.ask_for_usage(body, request)
     return compact(body)
 
 

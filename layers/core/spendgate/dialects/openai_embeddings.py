@@ -1,11 +1,13 @@
 """The dialect of OpenAI's embeddings: numbers come back, and no tokens."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from spendgate.core.request import RequestFacts
 from spendgate.core.usage import Usage, UsageReport
 from spendgate.dialects import fields, openai_common, openai_prompts, openai_usage
+from spendgate.dialects.charges import Charges
 from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid
 from spendgate.dialects.json_strict import compact, parse_answer
@@ -51,18 +53,20 @@ def outgoing(request: Request, model: str, _output_cap: int | None) -> bytes:
     return compact(dict(request.body) | {"model": model})
 
 
-def report(body: bytes, request: Request | None = None) -> UsageReport:  # noqa: ARG001 - a dialect's shape
+def report(body: bytes, request: Request | None = None) -> UsageReport:
     """Read a whole answer. Only here, where nothing is put out, a missing count of output is 0."""
     document = parse_answer(body)
-    counts, identity = Counts(openai_usage.PATHS), Identity()
+    counts, identity, charges = Counts(openai_usage.PATHS), Identity(), Charges(request)
     if not isinstance(document, dict):
         return usage_report(usage=None, identity=identity, problem="answer_unreadable", finished=False)
     identity.take(document)
     counts.take(document.get("usage"))
+    charges.take(document.get("usage"))
     usage = _usage(counts) if counts.seen else None
     if document.get("error") is not None:
         return usage_report(usage=usage, identity=identity, problem="error_in_answer", finished=False)
-    return usage_report(usage=usage, identity=identity, problem=_problem_of(counts), finished=True)
+    read = usage_report(usage=usage, identity=identity, problem=_problem_of(counts), finished=True)
+    return replace(read, charge=charges.charge)
 
 
 def _usage(counts: Counts) -> Usage:

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from spendgate.core.usage import Usage, UsageReport, usable_count
 from spendgate.dialects import openai_usage
+from spendgate.dialects.charges import Charges
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
 from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, usage_report
@@ -69,6 +70,7 @@ class _Reading:
     def __init__(self, request: Request | None) -> None:
         self._long_writes = request is not None and request.facts.cache_write == "long"
         self._counts = Counts(PATHS)
+        self._charges = Charges(request)
         self._identity = Identity()
         # Calls of tools that have a fee: where they stand in the output, and how many the provider says there were.
         self._calls: set[tuple[int, str]] = set()
@@ -79,6 +81,7 @@ class _Reading:
         """Merge a response document: the whole answer, or what an event of a stream carries."""
         self._identity.take(response)
         self._counts.take(response.get("usage"))
+        self._charges.take(response.get("usage"))
         self._take_tool_usage(response.get("tool_usage"))
         output = response.get("output")
         if isinstance(output, list):
@@ -100,7 +103,9 @@ class _Reading:
         usage = buckets(self._counts, long_writes=self._long_writes) if self._counts.seen else None
         if usage is not None:
             usage = replace(usage, fees=self._fees())
-        return usage_report(usage=usage, identity=self._identity, problem=problem or self._problem(), finished=finished)
+        problem = problem or self._problem()
+        read = usage_report(usage=usage, identity=self._identity, problem=problem, finished=finished)
+        return replace(read, charge=self._charges.charge)
 
     def _problem(self) -> str | None:
         if self._other_tools or self._calls or self._searches:

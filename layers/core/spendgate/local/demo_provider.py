@@ -9,6 +9,11 @@
     bill          = input tokens x input rate + output tokens x output rate; 2.50 and 10 USD per million tokens
                     unless told otherwise, in whole picodollars
 
+OpenAI's Responses are read the same way: an item of the input is a message, ``instructions`` is the system prompt,
+``text.format`` the response format. So are completions, where each prompt is a message, a token id counts as four bytes,
+the cap is 16 unless told otherwise, and a choice is each of ``n`` or ``best_of`` for each prompt; and embeddings, where each
+input is a message and nothing is put out.
+
 It answers with as many words as it bills output tokens. Given tools, and a last user message with the word "tool"
 that is no tool result, it calls the first tool. It bills when a request has been read, before it answers; a caller
 that goes away does not take that back. Counting tokens is free.
@@ -41,6 +46,7 @@ from spendgate.core.money import Picodollars, rate_per_million
 from spendgate.local.demo_book import BEHAVIOURS, OK, Behaviour, Call, DemoBook
 from spendgate.local.demo_control import body_of, count_gemini_tokens, count_tokens, forget, show, tell
 from spendgate.local.demo_gemini import ARRAY, EVENTS, GEMINI, ByQuery
+from spendgate.local.demo_openai import COMPLETIONS, EMBEDDINGS, RESPONSES
 from spendgate.local.demo_shapes import CHAT, MESSAGES, Reply, Shape
 from spendgate.local.demo_wire import Wire
 from spendgate.local.demo_work import RequestUnreadable, Work
@@ -48,6 +54,13 @@ from spendgate.local.serving import served
 
 INPUT_RATE: Final = rate_per_million("2.50")
 OUTPUT_RATE: Final = rate_per_million("10")
+_SHAPES: Final[Mapping[str, Shape]] = {
+    "/v1/chat/completions": CHAT,
+    "/v1/responses": RESPONSES,
+    "/v1/embeddings": EMBEDDINGS,
+    "/v1/completions": COMPLETIONS,
+    "/v1/messages": MESSAGES,
+}
 _REDIRECTED: Final = "/redirected"
 _UNBILLED: Final = frozenset({"refuse", "redirect"})
 
@@ -62,21 +75,18 @@ def create_app(
     """Make the provider; with ``expected_key`` it refuses every other key. Its book is also ``app.state.book``."""
     book = DemoBook() if book is None else book
     rates = (input_rate, output_rate)
-    chat = _Calls(CHAT, book, rates, expected_key)
-    messages = _Calls(MESSAGES, book, rates, expected_key)
+    calls = {path: _Calls(shape, book, rates, expected_key) for path, shape in _SHAPES.items()}
     gemini = _Calls(GEMINI, book, rates, expected_key)
     streamed = ByQuery(*(_Calls(shape, book, rates, expected_key) for shape in (EVENTS, ARRAY)))
     app = Starlette(
         routes=[
-            Route("/v1/chat/completions", chat, methods=["POST"]),
-            Route("/v1/messages", messages, methods=["POST"]),
+            *(Route(path, endpoint, methods=["POST"]) for path, endpoint in calls.items()),
             Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
             Route("/v1beta/models/{model}:generateContent", gemini, methods=["POST"]),
             Route("/v1beta/models/{model}:streamGenerateContent", streamed, methods=["POST"]),
             Route("/v1beta/models/{model}:countTokens", count_gemini_tokens, methods=["POST"]),
             # Where the behaviour "redirect" points: a redirect that is followed is seen, and billed.
-            Route(_REDIRECTED + "/v1/chat/completions", chat, methods=["GET", "POST"]),
-            Route(_REDIRECTED + "/v1/messages", messages, methods=["GET", "POST"]),
+            *(Route(_REDIRECTED + path, endpoint, methods=["GET", "POST"]) for path, endpoint in calls.items()),
             Route(_REDIRECTED + "/v1beta/models/{model}:generateContent", gemini, methods=["POST"]),
             Route("/_demo", show, methods=["GET"]),
             Route("/_demo", tell, methods=["POST"]),
@@ -186,6 +196,7 @@ class _Calls:
             input_tokens=work.input_tokens,
             usage_text=usage_text,
             usage_asked=work.usage_asked,
+            base64=work.base64,
         )
 
     async def _whole(self, wire: Wire, behaviour: Behaviour, body: bytes) -> None:
@@ -208,7 +219,9 @@ class _Calls:
         stops = behaviour.name in {"cut", "hang_mid_stream", "error_in_stream"}
         count = behaviour.after_frames if after_frames is None else after_frames
         sent = frames[:count] if stops else frames
-        await wire.begin(200, {"content-type": content_type or self._shape.stream_type}, gzipped=behaviour.name == "gzip")
+        await wire.begin(
+            200, {"content-type": content_type or self._shape.stream_type}, gzipped=behaviour.name == "gzip"
+        )
         for index, frame in enumerate(sent):
             if index and behaviour.between_seconds and await wire.gone_within(behaviour.between_seconds):
                 return

@@ -9,7 +9,7 @@ from spendgate.local.demo_work import Work, work_of
 
 FRAMES_OF_TEXT_MAX: Final = 16
 # Answers are the same each time, so they name one instant.
-_CREATED: Final = 1_764_460_800
+CREATED: Final = 1_764_460_800
 # Stands for the usage until the document is text, so that anything, even no JSON at all, can take its place.
 USAGE: Final = "@usage@"
 
@@ -41,6 +41,7 @@ class Reply:
     input_tokens: int
     usage_text: str | None
     usage_asked: bool = False
+    base64: bool = False
 
     @property
     def text(self) -> str:
@@ -72,7 +73,7 @@ class Shape:
     stream_type: str = "text/event-stream; charset=utf-8"
 
 
-def _chat_usage(input_tokens: int, output_tokens: int) -> dict[str, Any]:
+def chat_usage(input_tokens: int, output_tokens: int) -> dict[str, Any]:
     return {
         "prompt_tokens": input_tokens,
         "completion_tokens": output_tokens,
@@ -112,7 +113,7 @@ def _chat_frames(reply: Reply) -> list[bytes]:
             deltas += [({"tool_calls": [{"index": 0} | _chat_tool_call(reply, "")]}, None)]
             deltas += [
                 ({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}, None)
-                for part in _in_parts(reply.tool[1])
+                for part in in_parts(reply.tool[1])
             ]
         deltas += [({}, _chat_finish(reply))]
         frames += [_chat_chunk(reply, index, delta, finish) for delta, finish in deltas]
@@ -135,7 +136,7 @@ def _chat_head(reply: Reply, kind: str) -> dict[str, Any]:
     return {
         "id": f"chatcmpl-demo-{reply.id}",
         "object": kind,
-        "created": _CREATED,
+        "created": CREATED,
         "model": reply.model,
         "service_tier": "default",
         "system_fingerprint": "fp_demo",
@@ -153,13 +154,13 @@ def _chat_finish(reply: Reply) -> str:
     return "tool_calls" if reply.tool else "stop"
 
 
-def _chat_error(status: int, message: str, code: str | None) -> bytes:
-    error = {"message": message, "type": _error_type(status), "param": None, "code": code}
+def chat_error(status: int, message: str, code: str | None) -> bytes:
+    error = {"message": message, "type": error_type(status), "param": None, "code": code}
     return printed({"error": error})
 
 
 def _chat_error_frame(status: int) -> bytes:
-    return b"data: " + _chat_error(status, "The demo provider broke off, as it was told to.", None) + b"\n\n"
+    return b"data: " + chat_error(status, "The demo provider broke off, as it was told to.", None) + b"\n\n"
 
 
 def _messages_usage(input_tokens: int, output_tokens: int) -> dict[str, Any]:
@@ -197,7 +198,7 @@ def _messages_frames(reply: Reply) -> list[bytes]:
     parts: list[dict[str, Any]] = [{"type": "text_delta", "text": piece} for piece in reply.pieces]
     if reply.tool is not None:
         block = _messages_tool_use(reply) | {"input": {}}
-        parts = [{"type": "input_json_delta", "partial_json": part} for part in ("", *_in_parts(reply.tool[1]))]
+        parts = [{"type": "input_json_delta", "partial_json": part} for part in ("", *in_parts(reply.tool[1]))]
     documents: list[dict[str, Any]] = [
         {"type": "message_start", "message": start},
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -237,23 +238,23 @@ def _messages_stop(reply: Reply) -> str:
 
 
 def _messages_error(status: int, message: str, code: str | None) -> bytes:
-    error = {"type": code or _error_type(status), "message": message}
+    error = {"type": code or error_type(status), "message": message}
     return printed({"type": "error", "error": error, "request_id": None})
 
 
 def _messages_error_frame(status: int) -> bytes:
     document = {
         "type": "error",
-        "error": {"type": _error_type(status), "message": "The demo provider broke off, as it was told to."},
+        "error": {"type": error_type(status), "message": "The demo provider broke off, as it was told to."},
     }
     return _messages_event(document)
 
 
-def _error_type(status: int) -> str:
+def error_type(status: int) -> str:
     return _ERROR_TYPES.get(status, "api_error")
 
 
-def _in_parts(text: str) -> tuple[str, ...]:
+def in_parts(text: str) -> tuple[str, ...]:
     """Cut a text in three, as arguments arrive in a stream."""
     third = -(-len(text) // 3)
     return (text[:third], text[third : 2 * third], text[2 * third :])
@@ -270,10 +271,10 @@ def printed(document: Mapping[str, Any], usage_text: str | None = None) -> bytes
 CHAT: Final = Shape(
     name="openai",
     read=lambda body, _path: work_of("openai", body),
-    usage=_chat_usage,
+    usage=chat_usage,
     body=_chat_body,
     frames=_chat_frames,
-    error=_chat_error,
+    error=chat_error,
     error_frame=_chat_error_frame,
     request_id_header="x-request-id",
 )

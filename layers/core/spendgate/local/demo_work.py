@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from spendgate.local.demo_forms import as_chat
+
 TOKENS_A_MESSAGE: Final = 4
 BYTES_A_TOKEN: Final = 4
 OUTPUT_TOKENS_A_MESSAGE: Final = 12
@@ -42,18 +44,23 @@ class Work:
     tool: tuple[str, str] | None
     behaviour: str
     field_names: tuple[str, ...]
+    # Of embeddings only: whether the numbers are asked for as base64.
+    base64: bool = False
 
 
 def work_of(dialect: str, body: bytes) -> Work:
-    """Read a request of ``openai`` or ``anthropic``; RequestUnreadable says what is wrong with it."""
-    document = _document(body)
-    messages = document["messages"]
-    choices = _whole_number(document, "n", least=1, most=CHOICES_MAX) or 1 if dialect == "openai" else 1
+    """Read a request of a dialect, by its name; RequestUnreadable says what is wrong with it."""
+    given = _document(body)
+    document = as_chat(dialect, given)
+    messages = _messages(document)
+    choices = _choices(dialect, document)
     cap = _output_cap(dialect, document)
     count = len(messages) + (document.get("system") is not None)
     prompt = _last_user_text(messages)
     directives = _OUTPUT.findall(prompt)
     wanted = min(int(directives[-1]), OUTPUT_TOKENS_MAX) if directives else OUTPUT_TOKENS_A_MESSAGE * count
+    if dialect == "openai-embeddings":
+        wanted = 0
     tokens = wanted if cap is None else min(cap, wanted)
     behaviour = _BEHAVIOUR.search(prompt)
     options = document.get("stream_options")
@@ -69,7 +76,8 @@ def work_of(dialect: str, body: bytes) -> Work:
         words=tuple(_WORDS[index % len(_WORDS)] for index in range(min(tokens, WORDS_MAX))),
         tool=_tool_call(document, prompt),
         behaviour=behaviour.group(1) if behaviour else "ok",
-        field_names=tuple(sorted(document)),
+        field_names=tuple(sorted(given)),
+        base64=document.get("encoding_format") == "base64",
     )
 
 
@@ -80,10 +88,24 @@ def _document(body: bytes) -> Mapping[str, Any]:
         raise RequestUnreadable("the body is not JSON") from cause
     if not isinstance(document, dict) or not isinstance(document.get("model"), str):
         raise RequestUnreadable("model: must be a string")
+    return document
+
+
+def _messages(document: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
     messages = document.get("messages")
     if not isinstance(messages, list) or not messages or not all(isinstance(message, dict) for message in messages):
-        raise RequestUnreadable("messages: must be a list of at least one message")
-    return document
+        raise RequestUnreadable("there must be at least one message, item, prompt or input")
+    return messages
+
+
+def _choices(dialect: str, document: Mapping[str, Any]) -> int:
+    """Return how many answers are made; of completions all are shown, those that only ``best_of`` asks for too."""
+    if dialect == "openai-embeddings":
+        return len(document["messages"])
+    if dialect not in {"openai", "openai-completions"}:
+        return 1
+    asked = [_whole_number(document, name, least=1, most=CHOICES_MAX) or 1 for name in ("n", "best_of")]
+    return asked[0] if dialect == "openai" else max(asked) * len(document["messages"])
 
 
 def _output_cap(dialect: str, document: Mapping[str, Any]) -> int | None:
