@@ -95,6 +95,15 @@ def test_text_is_measured_wherever_it_stands() -> None:
     assert facts.parts == 1 + 8 + 6
 
 
+def test_reasoning_that_is_not_shown_counts_for_as_much_as_the_model_can_do() -> None:
+    hidden = REASONING | {"summary": []}
+
+    (media,) = read(input=[USER, hidden, CALL, RESULT, hidden]).facts.media
+
+    assert (media.kind, media.field, media.count) == ("reasoning", "input[1]", 2)
+    assert read(input=[USER, REASONING]).facts.media == ()
+
+
 def test_calls_tools_and_schemas_are_measured_as_json() -> None:
     facts = read(
         input=[USER, CALL, RESULT],
@@ -243,7 +252,7 @@ def test_harmless_options_pass() -> None:
         ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input[0].content[0]"),
         ({"input": [RESULT | {"output": [{"type": "input_image", "image_url": "u"}]}]}, "input[0].output[0]"),
         ({"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]}, "input[0]"),
-        ({"input": [{"type": "reasoning", "summary": [], "encrypted_content": "gAAAA"}]}, "input[0]"),
+        ({"input": [{"type": "reasoning", "id": "rs_1", "content": None, "encrypted_content": ""}]}, "input[0]"),
         ({"input": [REASONING | {"encrypted_content": None}]}, "input[0]"),
     ],
 )  # fmt: skip

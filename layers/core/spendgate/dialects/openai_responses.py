@@ -6,7 +6,7 @@ its size stands nowhere in the request.
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from spendgate.core.request import RequestFacts
@@ -14,7 +14,7 @@ from spendgate.dialects import fields, openai_common, openai_responses_fields, o
 from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid, unbounded, under
 from spendgate.dialects.json_strict import compact
-from spendgate.dialects.measure import json_bytes, schema_growth, text_bytes
+from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
 from spendgate.errors import Refused
 
 NAME: Final = "openai-responses"
@@ -83,6 +83,7 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         cache_write="long" if measured.long_cache else "short",
         tool_results=measured.tool_results,
         service_tier=openai_common.service_tier(body),
+        media=measured.media.found(),
     )
 
 
@@ -101,6 +102,7 @@ class _Measured:
     # Those after the last item that the model made.
     tool_results: int = 0
     long_cache: bool = False
+    media: MediaFound = field(default_factory=MediaFound)
 
     def input(self, given: Any) -> None:
         if isinstance(given, str):
@@ -160,12 +162,12 @@ class _Measured:
     def _reasoning(self, item: Mapping[str, Any], place: str) -> None:
         texts = [part["text"] for name in ("summary", "content") for part in item.get(name) or []]
         sealed = item.get("encrypted_content") or ""
-        if not any(texts):
-            # What is encrypted may stand for any amount of text.
-            unbounded(place, "of type 'reasoning' without its text")
-        if not sealed and not item.get("content") and item.get("id"):
-            # A summary is not what the model reads: that is kept at the server, under this id.
+        if not sealed and not item.get("content"):
+            # A summary is not what the model reads: that is kept at the server, under the item's id.
             unbounded(place, "of type 'reasoning' without its encrypted_content")
+        if not any(texts):
+            # It stands for reasoning that is not shown, as much as the model can do.
+            self.media.add("reasoning", place)
         self.parts += len(texts)
         self.text += sum(text_bytes(text) for text in (*texts, sealed))
 
