@@ -214,6 +214,19 @@ def test_an_unknown_call_is_settled_by_hand_and_the_audit_is_clean(
     assert (audit.exit_code, audit.stdout) == (0, "Clean: 3 budgets against 1 reservation, no difference.\n")
 
 
+def test_asking_a_provider_that_proves_nothing_changes_nothing_and_exits_1(
+    applied: CommandLine, ledger: Ledger, clock: Clock
+) -> None:
+    lost = admit(ledger, clock.now, held="0.3")
+    lose(ledger, lost, clock.now)
+
+    done = applied("reconcile", "ask", lost.id)
+
+    assert done.exit_code == 1
+    assert "Nothing is proven, and nothing was changed: " in done.stdout
+    assert applied.json("reservations", "show", lost.id)["state"] == "unknown"
+
+
 def test_settling_above_what_was_held_says_that_the_budget_is_stopped(
     applied: CommandLine, ledger: Ledger, clock: Clock
 ) -> None:

@@ -111,7 +111,7 @@ def test_deepseek_s_hits_and_misses_are_the_prompt() -> None:
 
 
 def test_mistral_s_nulls_count_as_nothing() -> None:
-    nulls = {"prompt_audio_seconds": {}, "prompt_tokens_details": None, "num_cached_tokens": None}
+    nulls: dict[str, Any] = {"prompt_audio_seconds": {}, "prompt_tokens_details": None, "num_cached_tokens": None}
     usage = whole("mistral", **nulls).usage
     assert usage is not None
     assert (usage.input_uncached, usage.output) == (10, 5)

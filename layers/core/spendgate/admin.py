@@ -42,6 +42,7 @@ from spendgate.errors import (
     ReservationMissing,
     RevisionConflict,
 )
+from spendgate.providers.recovery import Recover
 from spendgate.store.audit import audit
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
@@ -64,6 +65,8 @@ class Admin:
     randomness: Callable[[int], bytes]
     # Plain-http providers on loopback: for local runs only.
     loopback_http: bool = False
+    # Asks a provider what became of a call; None where there is no way out to one.
+    recover: Recover | None = None
     # The prices that are shipped with this gateway.
     catalogue: Catalogue = no_catalogue
 
@@ -201,15 +204,17 @@ class Admin:
         return reservation_view(self._reservation(reservation_id))
 
     def reconcile(
-        self, reservation_id: str, *, action: str, cost: str | None, evidence: str, by: str
+        self, reservation_id: str, *, action: str, cost: str | None, evidence: str | None, by: str
     ) -> dict[str, Any]:
-        """End a reservation that did not end by itself: settle at a cost, release, or charge in full.
+        """End a reservation that did not end by itself: settle at a cost, release, charge in full, or ask the provider.
 
         The same again changes nothing; anything else on a resolved one is TransitionIllegal.
         """
+        if action == reconciliation.ASK:
+            return self._ask(reservation_id, cost=cost, evidence=evidence, by=by)
         wanted = reconciliation.parse_action(action)
         amount = reconciliation.parse_cost(wanted, cost)
-        evidence = sentence(evidence, "evidence")
+        evidence = sentence(evidence or "", "evidence")
         reservation, now = self._reservation(reservation_id), self.clock()
         resolution = reconciliation.resolution(reservation, wanted, amount, evidence=evidence, by=by)
         if reconciliation.may_resolve(reservation, resolution, now):
@@ -217,6 +222,31 @@ class Admin:
             reservation = self.ledger.resolve(reservation_id, resolution, now, event=event)
         exceeds = amount is not None and amount > reservation.asked.usd
         return {"reservation": reservation_view(reservation), "exceeds_reserved": exceeds}
+
+    def _ask(self, reservation_id: str, *, cost: str | None, evidence: str | None, by: str) -> dict[str, Any]:
+        """Settle a reservation by its provider's own word; where that proves nothing, ``unproven`` says why."""
+        for name, given in (("cost", cost), ("evidence", evidence)):
+            if given is not None:
+                raise invalid(name, "goes with settle, release or charge; ask takes none: the provider is asked for it")
+        reservation, now = self._reservation(reservation_id), self.clock()
+        reconciliation.check_open(reservation, now)
+        unproven: str | None = "which provider served it is not known"
+        provider = None if reservation.provider is None else self.config.provider(reservation.provider)
+        if self.recover is None:
+            unproven = "this gateway has no way to ask a provider"
+        elif provider is not None:
+            recovered = self.recover(provider, reservation)
+            unproven, report = recovered.said, recovered.report
+            settled = report and reconciliation.proven(reservation, report, said=recovered.said, by=by)
+            if report is not None:
+                unproven = "what the provider's record says has no price here"
+            if settled:
+                event = reconciliation.event(reservation, settled, now)
+                reservation = self.ledger.resolve(reservation_id, settled, now, event=event)
+                unproven = None
+        actual = reservation.actual
+        exceeds = unproven is None and actual is not None and actual.usd > reservation.asked.usd
+        return {"reservation": reservation_view(reservation), "exceeds_reserved": exceeds, "unproven": unproven}
 
     # --- proof and trail
 

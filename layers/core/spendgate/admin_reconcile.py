@@ -1,5 +1,6 @@
 """End a reservation by hand: what an operator may say, and what it comes to. Nothing here does I/O."""
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final, Literal
 
@@ -9,9 +10,14 @@ from spendgate.core.budget import Amounts
 from spendgate.core.event import Event
 from spendgate.core.money import MONEY_MAX, usd, usd_text
 from spendgate.core.reservation import UNRESOLVED, Reservation, Resolution, State
+from spendgate.core.route import Candidate
+from spendgate.core.usage import UsageReport
 from spendgate.errors import TransitionIllegal
+from spendgate.metering import answered
 
 Action = Literal["settle", "release", "charge"]
+# Not an outcome: the provider says which.
+ASK: Final = "ask"
 
 _ENDS: Final[dict[Action, State]] = {"settle": "settled", "release": "released", "charge": "charged"}
 
@@ -20,7 +26,7 @@ def parse_action(text: str) -> Action:
     for action in _ENDS:
         if text == action:
             return action
-    raise invalid("action", f"one of {', '.join(_ENDS)}")
+    raise invalid("action", f"one of {', '.join(_ENDS)}, {ASK}")
 
 
 def parse_cost(action: Action, cost: str | None) -> int | None:
@@ -56,9 +62,15 @@ def resolution(reservation: Reservation, action: Action, cost: int | None, *, ev
 
 def may_resolve(reservation: Reservation, resolution: Resolution, now: datetime) -> bool:
     """Tell whether there is something to do: not where exactly this was done before. Otherwise TransitionIllegal."""
+    if reservation.state not in UNRESOLVED and _is_outcome(reservation, resolution):
+        return False
+    check_open(reservation, now)
+    return True
+
+
+def check_open(reservation: Reservation, now: datetime) -> None:
+    """TransitionIllegal for a reservation that is resolved, or still being answered."""
     if reservation.state not in UNRESOLVED:
-        if _is_outcome(reservation, resolution):
-            return False
         raise TransitionIllegal(
             f"reservation {reservation.id} is already {_outcome(reservation)}; what is resolved stays"
         )
@@ -68,7 +80,17 @@ def may_resolve(reservation: Reservation, resolution: Resolution, now: datetime)
             f"reservation {reservation.id} is still in flight, until {instant_text(reservation.deadline)} at most: "
             "it settles by itself, or can be reconciled after that"
         )
-    return True
+
+
+def proven(reservation: Reservation, report: UsageReport, *, said: str, by: str) -> Resolution | None:
+    """Return the settlement that a provider's own word proves; None where its price is not known."""
+    candidate = Candidate(provider=reservation.provider or "", model=reservation.model or "")
+    # The call was over by its deadline, whenever it is asked about: later rows do not touch it.
+    found = answered(reservation, candidate, report, reservation.deadline)
+    if found.state != "settled" or not reservation.quotes:
+        return None
+    evidence = f"{said} of {reservation.response_id}" + (f"; {found.evidence}" if found.evidence else "")
+    return replace(found, reason="recovered from the provider", evidence=evidence, by=by)
 
 
 def event(reservation: Reservation, resolution: Resolution, now: datetime) -> Event:

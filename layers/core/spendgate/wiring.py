@@ -17,6 +17,7 @@ from spendgate.core.reservation import Reservation, Resolution
 from spendgate.directory import Directory
 from spendgate.gateway import Gateway
 from spendgate.providers.attempt import Pool
+from spendgate.providers.recovery import Recover, recoverer
 from spendgate.settings import Settings
 from spendgate.store.client import dynamodb
 from spendgate.store.config import Config
@@ -35,6 +36,7 @@ class Wired:
     ledger: Ledger
     config: Config
     directory: Directory
+    recover: Recover
 
 
 class Threads:
@@ -98,11 +100,12 @@ def wire(
     config = Config(settings.config_table, settings.ledger_table, client, times)
     threads = Threads(settings.store_threads)
     directory = Directory(config, clock=clock, offload=threads, seconds=settings.cache_seconds)
+    secrets_read = Secrets(environ=environ, manager=lambda: secrets_manager(settings.region), clock=clock).read
     parts = Parts(
         directory=directory,
         ledger=ledger,
         pool=Pool(clock=clock, connect_seconds=settings.connect_seconds_max, idle_seconds=settings.idle_seconds_max),
-        secrets=Secrets(environ=environ, manager=lambda: secrets_manager(settings.region), clock=clock).read,
+        secrets=secrets_read,
         fallback=fallback or LoggedFallback(log),
         settings=settings,
         clock=clock,
@@ -110,4 +113,6 @@ def wire(
         offload=threads,
         log=log,
     )
-    return Wired(gateway=Gateway(parts), ledger=ledger, config=config, directory=directory)
+    return Wired(
+        gateway=Gateway(parts), ledger=ledger, config=config, directory=directory, recover=recoverer(secrets_read)
+    )

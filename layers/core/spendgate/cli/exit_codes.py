@@ -13,7 +13,7 @@ INTERRUPTED: Final = 130
 MEANINGS: Final = {
     OK: "done",
     NO: "the answer is no: `audit` found a difference, `plan --check` found changes, `prices check` found something, "
-    "`apply` was declined",
+    "`reconcile ask` proved nothing, `apply` was declined",
     USAGE: "the command line is wrong",
     UNREACHABLE: "no gateway was found, or it does not answer",
     REFUSED: "the gateway refused: a wrong token, something that is not there, a conflict, bad input",

@@ -64,6 +64,7 @@ Which one:
   settle    the provider's bill or log shows what the call cost
   release   it is proven that the provider did not bill the call
   charge    nobody can say: book all that was reserved
+  ask       let the provider say, where it can: OpenAI's responses, OpenRouter
 """,
 )
 def reconcile() -> None:
@@ -123,6 +124,24 @@ Example:
 def charge(session: Session, reservation_id: str, evidence: str) -> int:
     """Book all that was held: nobody can say what the call cost."""
     return _reconcile(session, reservation_id, "charge", evidence)
+
+
+@reconcile.command(epilog="Example: spendgate reconcile ask 01K9ZJ4Q0XWJ7V7D3B1T5N8M2C")
+@id_argument
+@talks_to_gateway
+def ask(session: Session, reservation_id: str) -> int:
+    """Ask the provider what the call cost, and book that if its own record proves it.
+
+    Only where the provider keeps such a record by the answer's id: OpenAI's responses, and OpenRouter. Where it proves
+    nothing, nothing is changed, and the exit code is 1.
+    """
+    done = session.gateway.post(f"/reservations/{segment(reservation_id)}/reconcile", {"action": "ask"})
+    if done["unproven"] is None:
+        session.answer(done, *_told(done))
+        return exit_codes.OK
+    told = Text(f"Nothing is proven, and nothing was changed: {clean(done['unproven'])}.")
+    session.answer(done, told)
+    return exit_codes.NO
 
 
 def _reconcile(session: Session, reservation_id: str, action: str, evidence: str, *, cost: str | None = None) -> int:

@@ -112,11 +112,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 hosts=("api.openai.com", "*.api.openai.com"),
                 spend_codes=_OPENAI_SPEND,
                 cap_field="max_completion_tokens",
-                look_ups=(
-                    ("openai-responses", LookUp(path="/responses/{id}", reads="answer")),
-                    # Only what was stored is found; anything else is a 404, which proves nothing.
-                    ("openai", LookUp(path="/chat/completions/{id}", reads="answer")),
-                ),
+                # Only what was stored is found, which is the default; anything else is a 404, which proves nothing.
+                look_ups=(("openai-responses", LookUp(path="/responses/{id}", reads="answer")),),
             ),
             Kind(
                 name="azure",

@@ -76,7 +76,7 @@ class PricesBody(Body):
 
 class ReconcileBody(Body):
     action: str
-    evidence: str
+    evidence: str | None = None
     cost: str | None = None
 
 

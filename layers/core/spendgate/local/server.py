@@ -105,6 +105,7 @@ async def running(
             randomness=secrets.token_bytes,
             loopback_http=True,
             catalogue=catalogue_in(PRICES),
+            recover=wired.recover,
         )
         file = text if text is not None else configuration_text(str(demo_url))
         applied = await asyncio.to_thread(admin.apply, file, by="spendgate local")
