@@ -15,6 +15,7 @@ from spendgate.configuration_yaml import DEPTH_MAX, TEXT_LENGTH_MAX
 from spendgate.core.budget import Limit, RunPolicy
 from spendgate.core.price import PriceRow, Rates, Tier
 from spendgate.core.route import CANDIDATES_MAX, Candidate, Framing, Provider
+from spendgate.dialects.registry import FAMILIES
 from spendgate.errors import ConfigurationInvalid, Problem
 
 EXAMPLE = Path(__file__).parent.parent / "examples" / "spendgate.yaml"
@@ -589,9 +590,9 @@ def test_all_problems_are_told_at_once_in_the_order_of_their_lines() -> None:
 
 
 def test_an_unknown_dialect_is_answered_with_those_that_are_spoken() -> None:
-    problem = problem_of("version: 1\nproviders:\n  p: {dialect: gemini, base_url: https://example.com}\n")
+    problem = problem_of("version: 1\nproviders:\n  p: {dialect: smoke, base_url: https://example.com}\n")
 
-    assert problem.message == "is no dialect that is spoken here; known: anthropic, openai"
+    assert problem.message == f"is no dialect that is spoken here; known: {', '.join(sorted(FAMILIES))}"
 
 
 def test_a_route_of_two_dialects_names_both() -> None:
