@@ -239,7 +239,7 @@ def test_an_answer_that_does_not_say_what_it_used_keeps_its_money(stand: Stand, 
     stand.audited()
 
 
-@pytest.mark.parametrize("status,state", [(400, "released"), (429, "released"), (500, "released"), (503, "unknown")])
+@pytest.mark.parametrize("status,state", [(400, "released"), (429, "released"), (500, "unknown"), (503, "unknown")])
 def test_what_google_does_not_bill_is_released_and_all_else_is_not(stand: Stand, status: int, state: str) -> None:
     stand.behave("refuse", status=status)
     post(stand, WHOLE, stand.open(ROOMY))

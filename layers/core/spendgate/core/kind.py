@@ -225,7 +225,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 dialect="gemini",
                 hosts=("generativelanguage.googleapis.com",),
                 authorization=("x-goog-api-key", "{}"),
-                unbilled=(_REFUSED - {409}) | {500},
+                # G5: a 5xx may come after the work, and keeps its money whatever an FAQ says of it.
+                unbilled=_REFUSED - {409},
             ),
             # Any other host that speaks OpenAI's protocol: max_tokens is the name that all of them know.
             Kind(name="compatible", dialect="openai", cap_field="max_tokens"),
