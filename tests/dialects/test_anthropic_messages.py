@@ -12,6 +12,7 @@ from spendgate.core.request import Demand
 from spendgate.dialects import anthropic_fields
 from spendgate.dialects.anthropic_messages import DIALECT, count_tokens_body, read_count_tokens
 from spendgate.dialects.json_strict import compact
+from spendgate.dialects.measure import json_bytes
 from spendgate.errors import CostBoundUnknown, Refused, RequestInvalid
 from tests.dialects.builders import USER, messages, odd_values, parsed, read_messages
 
@@ -238,7 +239,7 @@ def test_what_a_server_tool_found_comes_back_as_a_document_of_unknown_size() -> 
 
     assert facts.media == (Media(kind="document", field="messages[0].content[1]"),)
     assert facts.text_bytes == len("web_search" + "s1" + "so")
-    assert facts.json_bytes == len('{"query":"q"}') + len(json.dumps([cited], separators=(",", ":")))
+    assert facts.json_bytes == json_bytes({"query": "q"}) + json_bytes([cited])
 
 
 def test_a_cache_lifetime_on_an_image_is_found() -> None:

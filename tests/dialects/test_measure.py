@@ -1,6 +1,7 @@
 """The measures are never smaller than what a tokenizer may see."""
 
 import json
+import re
 import sys
 import unicodedata
 from typing import Any
@@ -54,8 +55,37 @@ def test_very_long_text_is_measured_by_the_factor_and_not_normalised() -> None:
 def test_json_is_measured_in_its_dearest_spelling(value: Any) -> None:
     plain = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
-    assert json_bytes(value) >= len(json.dumps(value, separators=(",", ":")))
-    assert json_bytes(value) >= text_bytes(plain)
+    # Doubled, as the bound takes it: never less than the text itself, and than each value with what stands around it.
+    assert 2 * json_bytes(value) >= len(json.dumps(value, separators=(",", ":")))
+    assert 2 * json_bytes(value) >= text_bytes(plain)
+
+
+@given(value=json_values)
+def test_json_laid_out_in_lines_has_no_more_words_and_signs_than_it_counts_for(value: Any) -> None:
+    for indent in (None, 1, 4):
+        laid_out = json.dumps(value, indent=indent, ensure_ascii=False)
+        # Blanks run together: a tokenizer takes each run of them for one token, and a line break for another.
+        pieces = re.findall(r"\n|[ \t]+|[^ \t\n]", laid_out)
+        assert sum(
+            len(piece.encode("utf-8", "surrogatepass")) if piece.strip() else 1 for piece in pieces
+        ) <= 2 * json_bytes(value)
+
+
+def test_a_long_string_in_json_counts_once_beside_what_may_stand_around_it() -> None:
+    prose = "a tool that looks things up " * 20
+
+    assert 2 * json_bytes({"description": prose}) == len(prose) + 2 * len('{"description":""}') + 16
+
+
+def test_a_string_of_line_breaks_counts_for_a_comment_on_every_line() -> None:
+    # A schema's description becomes a comment of so many lines: each has its slashes, a blank and an end.
+    assert 2 * json_bytes("\n" * 500) >= 500 * 4
+
+
+def test_a_string_that_is_json_itself_counts_twice_since_it_may_be_laid_out_again() -> None:
+    arguments = json.dumps({"numbers": [1] * 100}, separators=(",", ":"))
+
+    assert json_bytes(arguments) >= len(arguments)
 
 
 def test_json_that_grows_by_normalisation_is_measured_so() -> None:
@@ -91,7 +121,8 @@ def test_a_definition_used_twice_is_counted_twice() -> None:
         "anyOf": [{"$ref": "#/anyOf/1"}, {"type": "string"}],
     }
 
-    assert json_bytes(town) * 0.7 < schema_growth(schema, place="tools[0]") < json_bytes(town)
+    spelled = len(json.dumps(town))
+    assert spelled * 0.7 < schema_growth(schema, place="tools[0]") < spelled
 
 
 @pytest.mark.parametrize(

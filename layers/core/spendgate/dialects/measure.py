@@ -23,6 +23,9 @@ _NORMALISED_BYTES_MAX: Final = 4 * 1024 * 1024
 # It follows a bracket, colon or comma, in JSON inside a string also a blank or an escaped one.
 _EXPONENT: Final = re.compile(r"[\[:, nrt]-?[0-9][0-9.]*[eE][+-]?[0-9]")
 _EXPONENT_BYTES: Final = 12
+# What may stand around a string, and around each line of it, beside its own text: quotes, blanks, ``// `` of a comment.
+_AROUND_A_STRING: Final = 16
+_AROUND_A_LINE: Final = 4
 _REFERENCES: Final = ("$ref", "$dynamicRef", "$recursiveRef")
 _DEFINITIONS: Final = ("$defs", "definitions")
 _INDEX: Final = re.compile(r"[0-9]{1,9}", re.ASCII)
@@ -44,11 +47,37 @@ def text_bytes(text: str) -> int:
 
 
 def json_bytes(value: Any) -> int:
-    """Return the length of JSON in its dearest compact spelling; not yet multiplied for indentation."""
+    """Return the bytes that JSON counts for, to be doubled: its dearest compact spelling, of long strings a half.
+
+    What doubles is what stands between the values: indentation, blanks, a comment's slashes. Inside a string nothing is
+    added, so of a string's characters only the first few, and those around its line breaks, count twice.
+    """
+    # What is added for several values is added once for each, so nothing is lost by rounding down here.
+    return _spelled(value) - _printed_once(value) // 2
+
+
+def _spelled(value: Any) -> int:
+    """Return the length of JSON in its dearest compact spelling."""
     escaped = _ascii(value)
     # Escaping is never shorter than UTF-8, but can be shorter than normalised text: U+FDFA has 6 and 33 bytes.
     dearest = len(escaped) if "\\u" not in escaped else max(len(escaped), text_bytes(_plain(value)))
     return dearest + _EXPONENT_BYTES * len(_EXPONENT.findall(escaped))
+
+
+def _printed_once(value: Any) -> int:
+    """Return how many characters of the strings in JSON a provider prints once, however it lays the JSON out."""
+    total, left = 0, [value]
+    while left:
+        node = left.pop()
+        if isinstance(node, str):
+            if len(node) > _AROUND_A_STRING and not node.lstrip().startswith(("{", "[")):
+                # A string that is JSON itself (the arguments of a call) may be read and laid out again.
+                total += max(0, len(node) - _AROUND_A_STRING - _AROUND_A_LINE * node.count("\n"))
+        elif isinstance(node, dict):
+            left += node.values()
+        elif isinstance(node, list):
+            left += node
+    return total
 
 
 def schema_growth(schema: Any, *, place: str) -> int:
@@ -59,7 +88,7 @@ def schema_growth(schema: Any, *, place: str) -> int:
     spelled = _ascii(schema)
     if not any(f'"{name}"' in spelled for name in _REFERENCES):
         return 0
-    plain = json_bytes(schema)
+    plain = _spelled(schema)
     inlined = _Inliner(root=schema, place=place).size(schema, depth=0, at_root=True)
     if inlined > _GROWTH_MAX * plain:
         raise _unbounded(place, f"its references make it more than {_GROWTH_MAX} times as large when they are inlined")
@@ -97,14 +126,14 @@ class _Inliner:
         if isinstance(node, list):
             return 2 - bool(node) + sum(1 + self.size(item, depth=depth + 1) for item in node)
         if not isinstance(node, dict):
-            return json_bytes(node)
+            return _spelled(node)
         # Two braces, and a comma between any two members.
         total = 2 - bool(node)
         for key, value in node.items():
             if key in _REFERENCES and isinstance(value, str) and value.startswith("#"):
                 total += 1 + self._target_size(value, depth=depth + 1)
             elif not (at_root and key in _DEFINITIONS):
-                total += 2 + json_bytes(key) + self.size(value, depth=depth + 1)
+                total += 2 + _spelled(key) + self.size(value, depth=depth + 1)
         return total
 
     def _target_size(self, reference: str, *, depth: int) -> int:
