@@ -76,7 +76,7 @@ def test_the_same_facts_are_in_every_dialect(dialect: str) -> None:
     document = DIALECTS[dialect].refusal(REFUSED, "req_1")
 
     assert facts_in(dialect, document).items() >= FACTS.items()
-    assert document["error"]["message"] == str(REFUSED)
+    assert document["error"]["message"] == f"{str(REFUSED).removesuffix('.')}. Next: {REFUSED.facts.next_action}"
     assert "req_1" in (document.get("request_id"), facts_in(dialect, document).get("request_id"))
 
 

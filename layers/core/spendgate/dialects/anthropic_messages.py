@@ -13,7 +13,7 @@ from spendgate.dialects.dialect import NO_PATH, Dialect, Free, Request
 from spendgate.dialects.fields import invalid, unbounded, under
 from spendgate.dialects.json_strict import compact, shown
 from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
-from spendgate.dialects.refusal import facts_document
+from spendgate.dialects.refusal import facts_document, sentence
 from spendgate.errors import Refused
 
 NAME: Final = "anthropic"
@@ -80,7 +80,7 @@ def refusal(refused: Refused, request_id: str) -> dict[str, Any]:
         "type": "error",
         "error": {
             "type": _ERROR_TYPES.get(refused.status, "api_error"),
-            "message": str(refused),
+            "message": sentence(refused),
             "details": {"error_code": refused.code, **facts_document(refused)},
         },
         "request_id": request_id,

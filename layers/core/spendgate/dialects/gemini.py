@@ -13,7 +13,7 @@ from spendgate.dialects.fields import invalid, under
 from spendgate.dialects.gemini_fields import normalised
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
-from spendgate.dialects.refusal import facts_document
+from spendgate.dialects.refusal import facts_document, sentence
 from spendgate.errors import Refused
 
 NAME: Final = "gemini"
@@ -92,7 +92,7 @@ def refusal(refused: Refused, request_id: str) -> dict[str, Any]:
     """Return the error document that Google's SDKs parse; they keep all of it as the error's details."""
     facts = {"@type": "spendgate.refusal", "request_id": request_id, **facts_document(refused)}
     status = _STATUSES.get(refused.status, "UNAVAILABLE")
-    return {"error": {"code": refused.status, "status": status, "message": str(refused), "details": [facts]}}
+    return {"error": {"code": refused.status, "status": status, "message": sentence(refused), "details": [facts]}}
 
 
 def stream_error(refused: Refused, request_id: str) -> bytes:

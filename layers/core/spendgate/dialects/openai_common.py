@@ -8,7 +8,7 @@ from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.fields import invalid
 from spendgate.dialects.openai_fields import CACHE_TTL_LONG
-from spendgate.dialects.refusal import facts_document
+from spendgate.dialects.refusal import facts_document, sentence
 from spendgate.errors import Refused
 
 # "auto" is the project's own setting, as is an absent tier; answers call the fast one "priority".
@@ -28,7 +28,7 @@ def refusal(refused: Refused, request_id: str) -> dict[str, Any]:
     """Return the error document that OpenAI's SDKs parse; they keep ``error`` as the error's body."""
     return {
         "error": {
-            "message": str(refused),
+            "message": sentence(refused),
             "type": _ERROR_TYPES.get(refused.status, "server_error"),
             "param": refused.facts.field,
             **facts_document(refused),

@@ -7,6 +7,12 @@ from spendgate.errors import Refused
 _WHERE_SET = ("reservation", "state", "field")
 
 
+def sentence(refused: Refused) -> str:
+    """Return what a refusal says to a person, with what to do: many programs show the message and nothing else."""
+    message, action = str(refused), refused.facts.next_action
+    return message if action is None else f"{message.removesuffix('.')}. Next: {action}"
+
+
 def facts_document(refused: Refused) -> dict[str, Any]:
     """Return the facts of a refusal; those that do not apply are null."""
     facts = refused.facts

@@ -70,7 +70,7 @@ class Narrator:
         fits = (refusal["fits"] or {}).get("max_output_tokens", 0)
         hits = f"{refusal['hits_before']} hits before, {refusal['hits_after']} after: the call never left"
         rows = (
-            ("message", refusal["message"]),
+            ("message", _what(refusal["message"])),
             ("limit", f"{_money(limit['maximum'])} in the lifetime of {refusal['budget']}"),
             ("settled", _money(refusal["settled"])),
             ("reserved", _money(refusal["reserved"])),
@@ -112,11 +112,14 @@ class Narrator:
         then = facts["then"]
         self._line("      ", (f"{facts['status']} {facts['code']}", "bold red"))
         self._rows(
-            (("message", facts["message"]), ("held", f"${facts['unknown']} as unknown; time alone never frees it"))
+            (
+                ("message", _what(facts["message"])),
+                ("held", f"${facts['unknown']} as unknown; time alone never frees it"),
+            )
         )
         self._line()
         self._line("      ", (f"{then['status']} {then['code']}", "bold red"), ", the next call:")
-        self._rows((("message", then["message"]),))
+        self._rows((("message", _what(then["message"])),))
         self._line()
         self._line("      Once the provider's bill shows what it cost, an operator ends it:")
         self._line()
@@ -192,6 +195,11 @@ def _parts(budget: Standing) -> dict[str, int]:
         UNKNOWN: budget.unknown,
         FREE: budget.free,
     }
+
+
+def _what(message: str) -> str:
+    """Return what a refusal says, without what to do, which has a row of its own or is told below."""
+    return message.partition(". Next: ")[0]
 
 
 def _money(text: str | None) -> str:
