@@ -1,4 +1,4 @@
-"""Prints the figures: ``python -m benchmarks [round-trips] [write-units] [cpu] [imports]``; all of them without a name.
+"""Prints the figures: ``python -m benchmarks [round-trips] [write-units] [cpu] [imports] [tightness]``; all of them without a name.
 
 Nothing here passes or fails: times depend on the machine, which is printed with them. What is a count and no time is
 asserted in tests/test_benchmarks.py.
@@ -18,10 +18,12 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cpu, imports, round_trips, shares, write_units
+from benchmarks import cpu, imports, round_trips, shares, tightness, turns, write_units
 from benchmarks.rig import a_store, rig
 
-NAMES: Final = ("round-trips", "write-units", "cpu", "imports")
+NAMES: Final = ("round-trips", "write-units", "cpu", "imports", "tightness")
+# What needs no store.
+_ALONE: Final = frozenset({"imports", "tightness"})
 TOP: Final = 10
 
 _console = Console(width=132, highlight=False)
@@ -33,17 +35,20 @@ def main() -> None:
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"what to measure, of: {', '.join(NAMES)}")
     parser.add_argument("--calls", type=int, default=100, help="calls in each repetition of cpu (100)")
     parser.add_argument("--repetitions", type=int, default=7, help="repetitions of what is timed (7)")
+    parser.add_argument("--turns", type=int, default=300, help="turns of agents in tightness (300)")
     given = parser.parse_args()
     unknown = sorted(set(given.names) - set(NAMES))
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(NAMES)}")
     names = given.names or NAMES
     _console.print(machine())
-    if set(names) - {"imports"}:
+    if set(names) - _ALONE:
         with a_store() as url:
             asyncio.run(_calls(url, names, calls=given.calls, repetitions=given.repetitions))
     if "imports" in names:
         _print_imports(given.repetitions)
+    if "tightness" in names:
+        _print_tightness(given.turns)
 
 
 def machine() -> str:
@@ -145,6 +150,18 @@ def _print_imports(repetitions: int) -> None:
     modules = imports.modules()
     _print_modules("The largest imports, themselves", sorted(modules, key=lambda one: -one.own))
     _print_modules("The largest imports, with what they import", sorted(modules, key=lambda one: -one.cumulative))
+
+
+def _print_tightness(count: int) -> None:
+    # A vocabulary of 40 MB is loaded for nothing else.
+    from benchmarks import tokenizer  # noqa: PLC0415
+
+    corpus = turns.turns(count)
+    cases = tightness.cases()
+    plain = [tightness.measure(case, corpus, tokenizer.count, provider=case.provider) for case in cases]
+    told = [tightness.measure(case, corpus, tokenizer.count, provider=case.declared) for case in cases]
+    heads = ("dialect", "model", "median", "p95", "with cache", "declared", "declared p95", "largest part, turns")
+    _print(f"Reserved / actual over {count} turns of agents", heads, tightness.table(plain, told))
 
 
 def _print_modules(title: str, modules: list[imports.ImportCost]) -> None:

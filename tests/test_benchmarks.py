@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks import cpu, imports, round_trips, shares, write_units
+from benchmarks import cpu, imports, round_trips, shares, tightness, turns, write_units
 from benchmarks.rig import rig
 
 
@@ -88,3 +88,14 @@ def test_the_gateways_imports_are_measured_beside_boto3s() -> None:
     assert "spendgate.asgi" in {one.name for one in modules}
     # They are no part of the deployed layer.
     assert "rich.console" not in {one.name for one in modules}
+
+
+def test_no_turn_of_the_corpus_costs_more_than_its_bound() -> None:
+    corpus = turns.turns(6)
+
+    for case in tightness.cases():
+        for provider in (case.provider, case.declared):
+            found = tightness.measure(case, corpus, len, provider=provider)
+            # ``len`` is a tokenizer that makes a token of every character: the worst there is.
+            assert found.median > 1
+            assert found.dominant.total() == len(corpus)
