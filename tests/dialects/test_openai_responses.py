@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import compact
+from spendgate.dialects.measure import json_bytes
 from spendgate.dialects.openai_responses import DIALECT
 from spendgate.errors import CostBoundUnknown, OverBudget, RefusalFacts, Refused, RequestInvalid
 from tests.dialects.builders import odd_values, parsed
@@ -116,6 +117,32 @@ def test_calls_tools_and_schemas_are_measured_as_json() -> None:
     assert facts.structured
     assert facts.json_bytes >= len(compact([TOOL, GRAMMAR, CALL, SCHEMA]))
     assert facts.text_bytes == len("hello") + len("found") + len("call_1")
+
+
+def test_tools_in_namespaces_and_in_items_are_measured_as_those_of_the_request() -> None:
+    namespace = {
+        "type": "namespace",
+        "name": "n",
+        "description": "d",
+        "tools": [TOOL | {"defer_loading": True}, GRAMMAR],
+    }
+    search = {"type": "tool_search", "execution": "client", "description": "d", "parameters": SCHEMA}
+    inside = {"type": "additional_tools", "id": "at_1", "role": "developer", "tools": [namespace]}
+    found = {"type": "tool_search_output", "call_id": "c", "execution": "client", "tools": [TOOL]}
+    asked = {"type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": {"query": "x"}}
+
+    facts = read(input=[inside, USER, asked, found], tools=[search, namespace]).facts
+
+    assert facts.tools == 8
+    assert facts.tool_results == 1
+    assert facts.json_bytes == sum(json_bytes(one) for one in (search, namespace, namespace, asked, TOOL))
+
+
+def test_the_search_that_codex_offers_is_refused_with_the_setting_that_turns_it_off() -> None:
+    with pytest.raises(CostBoundUnknown) as caught:
+        read(tools=[{"type": "web_search", "external_web_access": False}])
+
+    assert 'web_search = "disabled"' in str(caught.value.facts.next_action)
 
 
 def test_what_a_schema_grows_by_is_counted() -> None:
@@ -235,11 +262,17 @@ def test_harmless_options_pass() -> None:
             ({"tools": [{"type": kind}]}, "tools[0]")
             for kind in (
                 "web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation", "mcp",
-                "computer_use_preview", "local_shell", "shell", "apply_patch", "namespace", "tool_search", "new",
+                "computer_use_preview", "local_shell", "shell", "apply_patch", "new",
             )
         ),
         ({"tools": [TOOL | {"allowed_callers": ["programmatic"]}]}, "tools[0].allowed_callers[0]"),
-        ({"tools": [TOOL | {"defer_loading": True}]}, "tools[0].defer_loading"),
+        ({"tools": [{"type": "tool_search", "execution": "server"}]}, "tools[0].execution"),
+        ({"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "mcp"}]}]}, "tools[0].tools[0]"),
+        (
+            {"input": [{"type": "additional_tools", "role": "developer", "tools": [{"type": "web_search"}]}]},
+            "input[0].tools[0]",
+        ),
+        ({"input": [{"type": "tool_search_call", "execution": "server", "arguments": {}}]}, "input[0].execution"),
         ({"tools": [TOOL | {"async": True}]}, "tools[0].async"),
         ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"input": [{"id": "msg_1"}]}, "input[0]"),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn
 
 from spendgate.dialects.json_strict import shown
-from spendgate.errors import CostBoundUnknown, RefusalFacts, RequestInvalid
+from spendgate.errors import CostBoundUnknown, FieldUnlisted, RefusalFacts, RequestInvalid
 
 Check = Callable[[Any, str], None]
 
@@ -18,12 +18,33 @@ def invalid(place: str, allowed: str) -> NoReturn:
     raise RequestInvalid(f"{place} must be {allowed}.", facts=RefusalFacts(field=place))
 
 
-def unbounded(place: str, detail: str = "") -> NoReturn:
-    """Refuse a feature whose cost has no bound yet; ``detail`` says which form of the field is meant."""
+def unbounded(place: str, detail: str = "", *, how: str = "") -> NoReturn:
+    """Refuse a feature whose cost has no bound yet.
+
+    ``detail`` says which form of the field is meant, ``how`` by what setting a program that sends it leaves it out.
+    """
     what = f"{place} {detail}" if detail else place
     raise CostBoundUnknown(
         f"The cost of {what} is not bounded yet, so the call was not sent.",
-        facts=RefusalFacts(field=place, next_action=f"Send the call without {what}."),
+        facts=RefusalFacts(field=place, next_action=f"Send the call without {what}{f' ({how})' if how else ''}."),
+    )
+
+
+def unlisted(name: str, *, place: str, checked: str, setting: str = "free_fields", how: str = "") -> NoReturn:
+    """Refuse a field of the request itself, or a beta name, that the list of the day ``checked`` does not have.
+
+    ``place`` is what the request calls it, or the header that names it.
+    """
+    what = place if setting == "free_fields" else f"{place} {shown(name)!r}"
+    raise FieldUnlisted(
+        f"Nobody had listed {what} as free or bounded when its protocol was read on {checked}, so the call was not sent.",
+        name=name,
+        setting=setting,
+        facts=RefusalFacts(
+            field=place,
+            next_action=f"Send the call without {what}{f' ({how})' if how else ''}, or, where an operator knows that it "
+            f"costs nothing, list it in the provider's {setting}: [{shown(name)}].",
+        ),
     )
 
 
@@ -129,13 +150,18 @@ def mapping_of(check: Check) -> Check:
     return checked
 
 
-def record(checks: Mapping[str, Check], *, required: tuple[str, ...] = ()) -> Check:
-    """Return the check for an object with known fields only."""
+def record(checks: Mapping[str, Check], *, required: tuple[str, ...] = (), read_on: str | None = None) -> Check:
+    """Return the check for an object with known fields only.
+
+    ``read_on`` is given for a request itself: the day when its fields were last read. What came since may be listed.
+    """
 
     def checked(value: Any, place: str) -> None:
         json_object(value, place)
         for key, item in value.items():
             if key not in checks:
+                if read_on is not None:
+                    unlisted(key, place=under(place, key), checked=read_on)
                 unbounded(under(place, key))
             checks[key](item, under(place, key))
         for key in required:

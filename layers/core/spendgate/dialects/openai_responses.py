@@ -76,7 +76,7 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         text_bytes=measured.text,
         json_bytes=measured.json,
         parts=measured.parts,
-        tools=len(body.get("tools") or []),
+        tools=measured.tools,
         structured=_format(body).get("type", "text") != "text",
         output_cap=None if cap is None else openai_common.output_cap(cap, CAP_FIELD),
         # Models from gpt-5.6 on write to the cache without being asked, and bill it.
@@ -99,6 +99,7 @@ class _Measured:
     text: int = 0
     json: int = 0
     parts: int = 0
+    tools: int = 0
     # Those after the last item that the model made.
     tool_results: int = 0
     long_cache: bool = False
@@ -132,15 +133,18 @@ class _Measured:
         self.parts += 1
         if kind in openai_responses_fields.RESULTS:
             self.tool_results += 1
-        elif kind != "message" or item["role"] == "assistant":
+        elif kind in openai_responses_fields.CALLS or kind == "reasoning" or item["role"] == "assistant":
             self.tool_results = 0
         match kind:
             case "message":
                 self._content(item["content"], openai_responses_fields.PARTS, under(place, "content"))
             case "reasoning":
                 self._reasoning(item, place)
-            case "function_call" | "custom_tool_call":
+            case "function_call" | "custom_tool_call" | "tool_search_call":
                 self.json += json_bytes(item)
+            case "additional_tools" | "tool_search_output":
+                for index, tool in enumerate(item["tools"]):
+                    self._tool(tool, under(under(place, "tools"), index))
             case _:
                 self._content(item["output"], openai_responses_fields.RESULT_PARTS, under(place, "output"))
                 self.text += sum(text_bytes(item.get(name) or "") for name in ("call_id", "name", "namespace"))
@@ -173,6 +177,13 @@ class _Measured:
 
     def _tool(self, tool: Mapping[str, Any], place: str) -> None:
         self.json += json_bytes(tool)
+        self._schemas(tool, place)
+        # Those of a namespace are printed within it.
+        for index, inner in enumerate(tool.get("tools") or []):
+            self._schemas(inner, under(under(place, "tools"), index))
+
+    def _schemas(self, tool: Mapping[str, Any], place: str) -> None:
+        self.tools += 1
         for name in ("parameters", "output_schema"):
             self._schema(tool.get(name), under(place, name))
 

@@ -43,7 +43,7 @@ _CALL: Final[dict[str, Check]] = _ITEM | {
 }
 _RESULT: Final[dict[str, Check]] = _CALL | {"output": fields.anything, "name": fields.nullable(fields.string)}
 # ``content`` and ``output`` are read by the dialect itself, which measures them.
-ITEMS: Final = {
+_PLAIN_ITEMS: Final = {
     "message": fields.record(
         _ITEM
         | {
@@ -57,6 +57,15 @@ ITEMS: Final = {
     "function_call_output": fields.record(_RESULT, required=("call_id", "output")),
     "custom_tool_call": fields.record(_CALL | {"input": fields.string}, required=("call_id", "name", "input")),
     "custom_tool_call_output": fields.record(_RESULT, required=("call_id", "output")),
+    "tool_search_call": fields.record(
+        _ITEM
+        | {
+            "call_id": fields.nullable(fields.string),
+            "execution": fields.one_of("client"),
+            "arguments": fields.anything,
+        },
+        required=("execution", "arguments"),
+    ),
     "reasoning": fields.record(
         _ITEM
         | {
@@ -66,15 +75,16 @@ ITEMS: Final = {
         }
     ),
 }
-CALLS: Final = frozenset({"function_call", "custom_tool_call"})
-RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output"})
+CALLS: Final = frozenset({"function_call", "custom_tool_call", "tool_search_call"})
+RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
 
 _TOOL: Final[dict[str, Check]] = {
     "type": fields.string,
     "name": fields.name,
     "description": fields.nullable(fields.string),
     "allowed_callers": fields.nullable(fields.each(fields.one_of("direct"))),
-    "defer_loading": fields.always(False),  # noqa: FBT003 - the value that is harmless
+    # What is loaded later stands in the request all the same, and is measured. Only the server's search would read twice.
+    "defer_loading": fields.nullable(fields.boolean),
 }
 TOOL_FORMATS: Final = {
     "text": fields.record({"type": fields.string}),
@@ -82,8 +92,7 @@ TOOL_FORMATS: Final = {
         {"type": fields.string, "definition": fields.string, "syntax": fields.string}, required=("definition", "syntax")
     ),
 }
-# All others run at the provider, at the caller's expense.
-TOOLS: Final = {
+_OWN_TOOLS: Final = {
     "function": fields.record(
         _TOOL
         | {
@@ -94,6 +103,52 @@ TOOLS: Final = {
         required=("name",),
     ),
     "custom": fields.record(_TOOL | {"format": fields.nullable(fields.by_type(TOOL_FORMATS))}, required=("name",)),
+}
+
+
+def _web_search(_value: object, place: str) -> None:
+    """Refuse the provider's search, and say what the program that offers it by default does without."""
+    fields.unbounded(place, "of type 'web_search'", how='Codex does with web_search = "disabled" in its config.toml')
+
+
+# All others run at the provider, at the caller's expense.
+TOOLS: Final = _OWN_TOOLS | {
+    "web_search": _web_search,
+    "namespace": fields.record(
+        {
+            "type": fields.string,
+            "name": fields.name,
+            "description": fields.nullable(fields.string),
+            "tools": fields.each(fields.by_type(_OWN_TOOLS)),
+        },
+        required=("name", "tools"),
+    ),
+    # The caller searches, and sends what was found with its next request.
+    "tool_search": fields.record(
+        {
+            "type": fields.string,
+            "execution": fields.one_of("client"),
+            "description": fields.nullable(fields.string),
+            "parameters": fields.nullable(fields.json_object),
+        },
+        required=("execution",),
+    ),
+}
+ITEMS: Final = _PLAIN_ITEMS | {
+    # Tools that are not among ``tools``, and are measured as those.
+    "additional_tools": fields.record(
+        _ITEM | {"role": fields.one_of("developer"), "tools": fields.each(fields.by_type(TOOLS))},
+        required=("role", "tools"),
+    ),
+    "tool_search_output": fields.record(
+        _ITEM
+        | {
+            "call_id": fields.nullable(fields.string),
+            "execution": fields.one_of("client"),
+            "tools": fields.each(fields.by_type(TOOLS)),
+        },
+        required=("execution", "tools"),
+    ),
 }
 
 _NAMED: Final = fields.record({"type": fields.string, "name": fields.string}, required=("name",))
@@ -148,6 +203,8 @@ TOP_LEVEL: Final[dict[str, Check]] = {
     "stream_options": fields.nullable(fields.record({"include_obfuscation": fields.boolean})),
     "include": fields.nullable(fields.each(fields.one_of(*INCLUDES))),
     "metadata": fields.nullable(fields.mapping_of(fields.string)),
+    # What Codex says of itself (0.171.0, seen 2026-11-30): beside the input, as metadata is.
+    "client_metadata": fields.nullable(fields.mapping_of(fields.string)),
     "parallel_tool_calls": fields.nullable(fields.boolean),
     "prompt_cache_key": fields.nullable(fields.string),
     "prompt_cache_options": fields.nullable(

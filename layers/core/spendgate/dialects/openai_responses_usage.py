@@ -27,7 +27,7 @@ FINAL: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
 # Items of an output that have a fee, with the kind that price rows know it by.
 FEES: Final = {"web_search_call": "web_search", "file_search_call": "file_search"}
 # What an output may hold that is paid with its tokens; every other item is work of the server's own tools.
-_PAID_BY_TOKENS: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call"})
+_PAID_BY_TOKENS: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call", "tool_search_call"})
 _DONE: Final = b"[DONE]"
 
 
