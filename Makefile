@@ -51,7 +51,10 @@ lock: $(INSTALLED) ## resolve requirements.lock anew; ARGS=--upgrade for newer v
 	@$(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 		--extra local --extra dev $(ARGS) --output-file requirements.lock pyproject.toml
-	@if grep -nE '://|^ *--(find-links|index-url|extra-index-url|trusted-host)' requirements.lock; then \
+	@$(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+		--constraints requirements.lock --output-file layers/core/requirements.txt pyproject.toml
+	@if grep -nE '://|^ *--(find-links|index-url|extra-index-url|trusted-host)' requirements.lock layers/core/requirements.txt; then \
 		echo 'make: requirements.lock names a host or a path (see above)' >&2; exit 1; fi
 
 clean: ## remove .venv and every cache; the gateway's state in .spendgate stays
