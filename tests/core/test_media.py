@@ -154,6 +154,37 @@ def test_sound_without_a_rate_of_its_own_is_refused() -> None:
     assert "audio_input" in (caught.value.facts.next_action or "")
 
 
+@pytest.mark.parametrize("model", ["gemini-2.5-flash", "gemini-4-argon"])
+def test_an_image_that_is_billed_by_its_size_is_bounded_by_the_context_or_by_the_operator(model: str) -> None:
+    """A header proves no size, and a narrow image has any number of tiles."""
+    images = Media(kind="image", field="f", count=3)
+
+    assert tokens(served_by(model, context_tokens=5_000), images) == 5_000 - 10
+    assert tokens(served_by(model, image_tokens_max=258), images) == 3 * 258
+    with pytest.raises(CostBoundUnknown, match="an image of any size") as caught:
+        tokens(served_by(model, context_tokens=None), images)
+    assert caught.value.facts.field == "f"
+
+
+def test_a_file_may_be_anything_and_costs_the_dearest_of_all_rates() -> None:
+    file = Media(kind="file", field="f")
+    card = a_card(rates=rates(input=1, cache_read=0, output=0, audio_input=7, image_input=5))
+
+    whole = bound(asking(file), [served_by("m", card=card, context_tokens=100)], output_tokens_default=None)
+
+    assert (whole.input_tokens_max, whole.amount) == (100, 700)
+    with pytest.raises(CostBoundUnknown, match="a file of any kind"):
+        tokens(served_by("m"), file)
+
+
+def test_the_pages_of_a_document_cost_what_images_cost() -> None:
+    card = a_card(rates=rates(input=1, cache_read=0, output=0, image_input=5))
+
+    whole = bound(asking(DOCUMENT), [served_by("m", card=card, context_tokens=100)], output_tokens_default=None)
+
+    assert whole.amount == 500
+
+
 @pytest.mark.parametrize("modality", ["audio", "image"])
 def test_the_dearer_of_the_rates_of_text_and_of_a_modality_counts(modality: str) -> None:
     item = SOUND if modality == "audio" else IMAGE

@@ -1,5 +1,6 @@
 """Gemini: what is read, refused and sent."""
 
+import base64
 import json
 from typing import Any
 
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.core.media import Media
+from spendgate.core.request import Demand
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.gemini import (
     COUNT_TOKENS,
@@ -21,6 +23,8 @@ from spendgate.errors import BudgetBusy, CostBoundUnknown, OverBudget, Refused, 
 from tests.dialects.builders import odd_values, parsed
 
 PATH = {"model": "house-model"}
+PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(60)).decode()
+INLINE = {"mimeType": "image/png", "data": PNG}
 USER: dict[str, Any] = {"role": "user", "parts": [{"text": "hello"}]}
 CALL = {"functionCall": {"id": "c1", "name": "find", "args": {"a": [1, 2]}}}
 RESULT = {"functionResponse": {"id": "c1", "name": "find", "response": {"found": True}}}
@@ -89,6 +93,79 @@ def test_a_signature_without_its_text_stands_for_thinking_that_was_not_shown(par
     assert facts.media == (Media(kind="reasoning", field="contents[0].parts[0].thoughtSignature", count=2),)
     assert facts.text_bytes == 6
     assert read(**said({"text": "hm", "thoughtSignature": "abc"}, CALL | {"thoughtSignature": "d"})).facts.media == ()
+
+
+def in_base64(head: bytes) -> str:
+    return base64.urlsafe_b64encode(head + bytes(40)).decode()
+
+
+@pytest.mark.parametrize(
+    "mime_type,head,kind",
+    [
+        ("image/png", b"\x89PNG\r\n\x1a\n", "image"),
+        ("IMAGE/JPEG; q=1", b"\xff\xd8\xff\xe0", "image"),
+        ("image/webp", b"RIFF\0\0\0\0WEBPVP8 ", "image"),
+        ("image/heic", b"\0\0\0\x18ftypheic", "image"),
+        # A name that the bytes do not bear out, and the other way round.
+        ("image/webp", b"RIFF\0\0\0\0WAVEfmt ", "file"),
+        ("image/heif", b"\0\0\0\x18ftypisom", "file"),
+        ("image/png", b"%PDF-1.7", "file"),
+        ("image/gif", b"GIF89a", "file"),
+        ("video/mp4", b"\x89PNG\r\n\x1a\n", "file"),
+        ("text/csv", b"a,b", "file"),
+        ("application/pdf", b"%PDF-1.7", "document"),
+        ("audio/wav", b"RIFF", "audio"),
+    ],
+)
+def test_inline_data_is_what_its_name_and_its_bytes_say_and_else_anything(
+    mime_type: str, head: bytes, kind: str
+) -> None:
+    part = {"inlineData": {"mimeType": mime_type, "data": in_base64(head)}}
+
+    assert [item.kind for item in read(**said(part)).facts.media] == [kind]
+
+
+def test_what_is_no_base64_is_no_image() -> None:
+    part = {"inlineData": {"mimeType": "image/png", "data": "?"}}
+
+    assert [item.kind for item in read(**said(part)).facts.media] == ["file"]
+
+
+def test_media_are_counted_wherever_they_stand_and_never_by_their_bytes() -> None:
+    image, film = {"inlineData": INLINE}, {"file_data": {"file_uri": "https://youtu.be/x", "mime_type": "image/png"}}
+    result = {"functionResponse": RESULT["functionResponse"] | {"parts": [image, film, image]}}
+    facts = read(
+        systemInstruction={"parts": [image]},
+        contents=[{"role": "user", "parts": [{"text": "see"}, image, film]}, {"role": "user", "parts": [result]}],
+    ).facts
+
+    assert facts.media == (
+        Media(kind="image", field="systemInstruction.parts[0].inlineData", count=4),
+        Media(kind="file", field="contents[0].parts[2].fileData", count=2),
+    )
+    assert facts.text_bytes == len("see") + 4 * len("image/png") + 2 * len("https://youtu.be/ximage/png") + len(
+        "c1find"
+    )
+    assert facts.parts == 3 + 5 + 3
+
+
+@pytest.mark.parametrize("inner", [{}, {"inlineData": INLINE, "fileData": {"fileUri": "u"}}])
+def test_a_medium_of_a_result_is_one(inner: dict[str, Any]) -> None:
+    with pytest.raises(RequestInvalid, match="parts"):
+        read(**said({"functionResponse": RESULT["functionResponse"] | {"parts": [inner]}}))
+
+
+def test_tools_of_the_provider_and_what_it_has_stored_are_demands() -> None:
+    tools = [{"functionDeclarations": [FUNCTION], "google_search": {"exclude_domains": "a.example"}}]
+    facts = read(tools=[*tools, {"urlContext": {}, "googleSearch": {}}], cached_content="cachedContents/1").facts
+
+    assert facts.demands == (
+        Demand(feature="web_search", field="tools[0].googleSearch", fee="web_search"),
+        Demand(feature="web_fetch", field="tools[1].urlContext"),
+        Demand(feature="server_state", field="cachedContent", uses=1, turns=1),
+    )
+    assert facts.media == (Media(kind="file", field="cachedContent"),)
+    assert facts.tools == 4
 
 
 def test_functions_schemas_and_the_choice_of_a_tool_are_measured_as_json() -> None:
@@ -204,21 +281,23 @@ def test_one_value_stands_for_a_list_of_one() -> None:
 @pytest.mark.parametrize(
     "changes,field",
     [
-        ({"cachedContent": "cachedContents/1"}, "cachedContent"),
-        ({"cached_content": "cachedContents/1"}, "cachedContent"),
         ({"serviceTier": "ludicrous"}, "serviceTier"),
         ({"store": True}, "store"),
         ({"continuationToken": "x"}, "continuationToken"),
-        ({"tools": [{"googleSearch": {}}]}, "tools[0].googleSearch"),
-        ({"tools": [{"google_search": {}}]}, "tools[0].googleSearch"),
+        (
+            {"tools": [{"googleSearch": {"searchTypes": {"imageSearch": {}}}}]},
+            "tools[0].googleSearch.searchTypes.imageSearch",
+        ),
+        ({"tools": [{"googleSearch": {"blockingConfidence": "X"}}]}, "tools[0].googleSearch.blockingConfidence"),
+        ({"tools": [{"urlContext": {"deep": True}}]}, "tools[0].urlContext.deep"),
+        ({"tools": [{"urlContext": {}}]} | config(candidateCount=2), "generationConfig.candidateCount"),
+        (config(mediaResolution="MEDIA_RESOLUTION_ULTRA_HIGH"), "generationConfig.mediaResolution"),
         ({"tools": [{"googleSearchRetrieval": {}}]}, "tools[0].googleSearchRetrieval"),
         ({"tools": [{"googleMaps": {}}]}, "tools[0].googleMaps"),
-        ({"tools": [{"urlContext": {}}]}, "tools[0].urlContext"),
         ({"tools": [{"codeExecution": {}}]}, "tools[0].codeExecution"),
         ({"tools": [{"fileSearch": {}}]}, "tools[0].fileSearch"),
         ({"tools": [{"computerUse": {}}]}, "tools[0].computerUse"),
         ({"tools": [{"mcpServers": []}]}, "tools[0].mcpServers"),
-        ({"tools": [{"functionDeclarations": [FUNCTION], "googleSearch": {}}]}, "tools[0].googleSearch"),
         ({"toolConfig": {"retrievalConfig": {}}}, "toolConfig.retrievalConfig"),
         ({"toolConfig": {"includeServerSideToolInvocations": True}}, "toolConfig.includeServerSideToolInvocations"),
         (config(responseModalities=["TEXT", "IMAGE"]), "generationConfig.responseModalities[1]"),
@@ -233,17 +312,20 @@ def test_one_value_stands_for_a_list_of_one() -> None:
             "generationConfig.responseSchema.properties.a.defs",
         ),
         (config(responseJsonSchema={"$ref": "#"}), "generationConfig.responseJsonSchema"),
-        (said({"inlineData": {"mimeType": "image/png", "data": ""}}), "contents[0].parts[0].inlineData"),
-        (said({"inline_data": {}}), "contents[0].parts[0].inlineData"),
-        (said({"fileData": {"fileUri": "gs://a"}}), "contents[0].parts[0].fileData"),
+        (
+            said({"inlineData": INLINE, "mediaResolution": {"level": "MEDIA_RESOLUTION_EXTREME"}}),
+            "contents[0].parts[0].mediaResolution.level",
+        ),
+        (
+            said({"inlineData": INLINE, "mediaResolution": {"numTokens": 9999}}),
+            "contents[0].parts[0].mediaResolution.numTokens",
+        ),
+        (
+            said({"fileData": {"fileUri": "u"}, "videoMetadata": {"contentLayers": []}}),
+            "contents[0].parts[0].videoMetadata.contentLayers",
+        ),
         (said({"executableCode": {}}), "contents[0].parts[0].executableCode"),
         (said({"toolCall": {}}), "contents[0].parts[0].toolCall"),
-        (said({"text": "a", "videoMetadata": {}}), "contents[0].parts[0].videoMetadata"),
-        (
-            said({"functionResponse": RESULT["functionResponse"] | {"parts": [{"inlineData": {}}]}}),
-            "contents[0].parts[0].functionResponse.parts",
-        ),
-        ({"systemInstruction": {"parts": [{"fileData": {}}]}}, "systemInstruction.parts[0].fileData"),
         (
             {"tools": [{"functionDeclarations": [{"name": "f", "parametersJsonSchema": {"$ref": "#"}}]}]},
             "tools[0].functionDeclarations[0].parametersJsonSchema",
@@ -345,7 +427,7 @@ def test_a_refusal_is_google_s_error_with_all_facts_among_its_details(refused: R
 def shapes(shape: Shape, depth: int) -> st.SearchStrategy[Any]:
     """Return values that nearly fit: known fields in either spelling, and odd values everywhere."""
     match shape:
-        case Message() if depth:
+        case Message() if depth and shape.fields:
             names = sorted(shape.fields)
             field = st.sampled_from(names).flatmap(
                 lambda name: st.tuples(spellings(name), shapes(shape.fields[name], depth - 1) | odd_values)

@@ -181,6 +181,102 @@ def test_an_answer_that_searched_is_not_settled_without_its_fee(extra: dict[str,
         assert report.problem == "usage_grounding"
 
 
+SEARCHES = [{"googleSearch": {}}]
+READS = [{"urlContext": {}}]
+
+
+def grounded(
+    tools: list[dict[str, Any]], *metadata: Any, model: str = "gemini-3.8-flash", extra: Any = None
+) -> UsageReport:
+    """Report a stream whose chunks have these grounding metadata."""
+    request = STREAM_DIALECT.read(parsed(BODY | {"tools": tools}), {}, "alt=sse", PATH)
+    chunks = [chunk(plain(1, 1), finish="STOP") | {"modelVersion": model} for _ in metadata]
+    for document, one in zip(chunks, metadata, strict=True):
+        document["candidates"][0] |= {"groundingMetadata": one} | (extra or {})
+    report: UsageReport = run(STREAM_DIALECT, request, [wire(request, *chunks)])[2]
+    return report
+
+
+@pytest.mark.parametrize(
+    "metadata,searches",
+    [
+        ([{"webSearchQueries": ["a", "b"]}], 2),
+        ([{"webSearchQueries": ["a"], "imageSearchQueries": ["b", "b"]}], 3),
+        # Told again with each chunk, and told as it comes.
+        ([{"webSearchQueries": ["a"]}, {"webSearchQueries": ["a", "b"]}, {"webSearchQueries": ["b"]}], 2),
+        ([{"webSearchQueries": ["a", "a"]}, {"webSearchQueries": ["b", "a"]}], 4),
+        # Grounded without a word of how.
+        ([{"groundingChunks": [{"web": {"uri": "u"}}]}], 1),
+        ([{"searchEntryPoint": {"renderedContent": "x"}}, None, {}], 1),
+        ([{"webSearchQueries": []}], 0),
+    ],
+)
+def test_every_search_that_was_allowed_is_a_fee(metadata: list[Any], searches: int) -> None:
+    """B49: a search costs more than its tokens."""
+    usage = grounded(SEARCHES, *metadata).usage
+
+    assert usage == Usage(input_uncached=1, output=1, fees=(("web_search", searches),) if searches else ())
+
+
+@pytest.mark.parametrize("model,searches", [("gemini-2.5-pro", 1), ("gemini-3.1-pro-preview", 3), ("other", 3)])
+def test_models_before_gemini_3_bill_a_grounded_prompt_and_not_its_queries(model: str, searches: int) -> None:
+    usage = grounded(SEARCHES, {"webSearchQueries": ["a", "b", "c"]}, model=model).usage
+
+    assert usage is not None
+    assert usage.fees == (("web_search", searches),)
+
+
+@pytest.mark.parametrize(
+    "tools,metadata",
+    [
+        (SEARCHES, {"webSearchQueries": [1]}),
+        (SEARCHES, {"webSearchQueries": {"a": 1}}),
+        (SEARCHES, [1]),
+        (SEARCHES, "x"),
+        (SEARCHES, {"groundingChunks": [{"maps": {"placeId": "p"}}]}),
+        (SEARCHES, {"groundingChunks": ["x"]}),
+        (SEARCHES, {"googleMapsWidgetContextToken": "t"}),
+        (SEARCHES, {"retrievalQueries": ["q"]}),
+        (READS, {"webSearchQueries": ["a"]}),
+    ],
+)
+def test_grounding_that_cannot_be_counted_or_was_not_allowed_is_no_bill(tools: Any, metadata: Any) -> None:
+    report = grounded(tools, metadata)
+
+    assert (report.usage, report.problem) == (None, "usage_grounding")
+
+
+def test_pages_that_were_read_cost_their_tokens() -> None:
+    extra = {"urlContextMetadata": {"urlMetadata": [{"retrievedUrl": "u"}]}}
+    chunks = {"groundingChunks": [{"web": {"uri": "u"}}]}
+
+    assert grounded(READS, chunks, extra=extra).usage == Usage(input_uncached=1, output=1)
+    assert grounded(SEARCHES, None, extra=extra).problem == "usage_grounding"
+
+
+@pytest.mark.parametrize(
+    "details,expected",
+    [
+        # All of it in the cache, part of it, and nobody says: what has no room beside the cache was in it.
+        ({"audio": 50, "cached": 60, "cached_audio": 50}, Usage(input_uncached=40, cache_read=10, audio_input=50)),
+        ({"audio": 50, "cached": 60, "cached_audio": 30}, Usage(input_uncached=20, cache_read=30, audio_input=50)),
+        ({"audio": 50, "cached": 80, "cached_audio": 0}, Usage(cache_read=50, audio_input=50)),
+        ({"audio": 0, "cached": 80, "cached_audio": 90}, Usage(input_uncached=20, audio_input=80)),
+        ({"audio": 900, "cached": 80, "cached_audio": 900}, Usage(audio_input=100)),
+    ],
+)
+def test_sound_from_the_cache_is_not_priced_as_text_from_there(details: dict[str, int], expected: Usage) -> None:
+    usage = plain(
+        100,
+        0,
+        cachedContentTokenCount=details["cached"],
+        promptTokensDetails=modal(audio=details["audio"]),
+        cacheTokensDetails=modal(audio=details["cached_audio"]),
+    )
+
+    assert used(usage) == expected
+
+
 def test_empty_grounding_is_none() -> None:
     document = chunk(plain(1, 1), finish="STOP")
     document["candidates"][0]["groundingMetadata"] = {}

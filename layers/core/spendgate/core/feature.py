@@ -14,19 +14,27 @@ from spendgate.errors import CostBoundUnknown, RefusalFacts
 
 WEB_SEARCH: Final = "web_search"
 WEB_FETCH: Final = "web_fetch"
+# The model sums up a conversation that has become long, and goes on from there.
+COMPACTION: Final = "compaction"
+# What the provider has stored and a request only names: it may fill the context.
+SERVER_STATE: Final = "server_state"
 # All that an operator can allow; what is not here has no bound yet, whoever allows it.
-FEATURES: Final = frozenset({WEB_SEARCH, WEB_FETCH})
+FEATURES: Final = frozenset({WEB_SEARCH, WEB_FETCH, COMPACTION, SERVER_STATE})
 # So many uses of a feature in one call: beyond it nobody means a bound.
 USES_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loop:
-    """What the demands of a request come to: the turns of its model, and (kind of fee, units)."""
+    """What the demands of a request come to: the turns of its model, and (kind of fee, units).
+
+    ``uncapped`` are the turns whose output the request's cap does not hold.
+    """
 
     turns: int = 1
     fees: tuple[tuple[str, int], ...] = ()
     tokens: int = 0
+    uncapped: int = 0
 
 
 def allowance(path: Sequence[BudgetPolicy]) -> dict[str, int]:
@@ -49,6 +57,7 @@ def loop_of(facts: RequestFacts) -> Loop:
         turns=max(fixed, default=1) + open_ended,
         fees=tuple((demand.fee, _uses(demand)) for demand in facts.demands if demand.fee is not None),
         tokens=sum(_uses(demand) * demand.tokens_each for demand in facts.demands),
+        uncapped=sum(_uses(demand) for demand in facts.demands if demand.uncapped),
     )
 
 
@@ -75,7 +84,9 @@ def _granted(demand: Demand, allowed: int) -> Demand:
         raise _refused(
             demand,
             f"{demand.field} asks for {demand.uses} uses of {demand.feature}, and the budget allows {allowed} a call",
-            f"set max_uses to {allowed} or less, or an operator raises allow of the budget",
+            f"set max_uses to {allowed} or less, or an operator raises allow of the budget"
+            if demand.states_uses
+            else f"send the call without it, or an operator allows {{{demand.feature}: {demand.uses}}}",
         )
     return demand if demand.uses is not None else replace(demand, uses=allowed)
 

@@ -4,13 +4,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from spendgate.core.feature import loop_of
-from spendgate.core.media import FILLS_CONTEXT, Media, images, media_tokens
+from spendgate.core.media import SOUND, Media, filling, media_tokens
 from spendgate.core.price import PriceRow, Rates
 from spendgate.core.request import RequestFacts
 from spendgate.core.route import Candidate
 from spendgate.errors import CostBoundUnknown, RefusalFacts
 
-_NAMES: Final = {"document": "a document", "audio": "sound"}
+_NAMES: Final = {
+    "document": "a document",
+    "audio": "sound",
+    "file": "a file of any kind",
+    "image": "an image of any size",
+    "reasoning": "thinking that is not shown",
+}
+_SEEN: Final = frozenset({"image", "document", "file"})
 # Chat models that search the web before they answer, whatever the request says (OpenAI docs, web search, 2026-07).
 SEARCHES_ALWAYS: Final = frozenset(
     {
@@ -38,7 +45,7 @@ def input_bound(facts: RequestFacts, candidate: Candidate, rows: Sequence[PriceR
     if candidate.model in SEARCHES_ALWAYS:
         raise _searches_always(candidate)
     if media.fills_context:
-        item = next(item for item in facts.media if item.kind in FILLS_CONTEXT)
+        item = filling(facts.media)
         return _whole(context, _NAMES[item.kind], item.field, candidate) * facts.inputs + media.beside
     within = measured + media.within + _hidden(facts, rows, context, candidate)
     # Each of several inputs is read in a context of its own.
@@ -56,6 +63,26 @@ def fees_bound(facts: RequestFacts, row: PriceRow) -> int:
     return total
 
 
+def uncapped_output(facts: RequestFacts, candidate: Candidate, rows: Sequence[PriceRow], *, overshoot: int) -> int:
+    """Return the output of the turns that the request's cap does not hold: each as much as the model can."""
+    turns = loop_of(facts).uncapped
+    if not turns:
+        return 0
+    known = [row.output_tokens_max for row in rows if row.output_tokens_max is not None]
+    if len(known) < len(rows):
+        field = next(demand.field for demand in facts.demands if demand.uncapped)
+        raise CostBoundUnknown(
+            f"{field} puts out more than the output cap holds, and nobody has said how much {candidate.model} at provider "
+            f"{candidate.provider} can put out",
+            facts=RefusalFacts(
+                field=field,
+                next_action="send the call without it, or an operator adds output_tokens_max to the price row of "
+                f"({candidate.provider}, {candidate.model})",
+            ),
+        )
+    return turns * (max(known) + overshoot)
+
+
 def context_of(rows: Sequence[PriceRow]) -> int | None:
     """Return the largest context of all rows; None where one of them does not say."""
     known = [row.context_tokens for row in rows if row.context_tokens is not None]
@@ -65,12 +92,12 @@ def context_of(rows: Sequence[PriceRow]) -> int | None:
 def rates_of_media(facts: RequestFacts, rates: Rates) -> tuple[int, ...]:
     """Return the rates of the modalities that a request brings; CostBoundUnknown where one has none.
 
-    An image without a rate of its own costs what text does.
+    An image without a rate of its own costs what text does. A document has pages that are images, and a file may be sound.
     """
     found = []
-    if images(facts.media) and rates.image_input is not None:
+    if any(item.kind in _SEEN for item in facts.media) and rates.image_input is not None:
         found.append(rates.image_input)
-    sound = next((item for item in facts.media if item.kind == "audio"), None)
+    sound = next((item for item in facts.media if item.kind in SOUND), None)
     if sound is not None:
         if rates.audio_input is None:
             raise _no_audio_rate(sound)
@@ -85,7 +112,7 @@ def _hidden(facts: RequestFacts, rows: Sequence[PriceRow], context: int | None, 
         return 0
     known = [row.output_tokens_max for row in rows if row.output_tokens_max is not None]
     if len(known) < len(rows):
-        return _whole(context, "thinking that is not shown", hidden[0].field, candidate)
+        return _whole(context, _NAMES["reasoning"], hidden[0].field, candidate)
     return max(known) * sum(item.count for item in hidden)
 
 
@@ -126,7 +153,7 @@ def _unpriced_fee(facts: RequestFacts, kind: str, row: PriceRow) -> CostBoundUnk
 
 def _no_audio_rate(sound: Media) -> CostBoundUnknown:
     return CostBoundUnknown(
-        f"{sound.field} is sound, and a price row that the call can reach has no rate for it",
+        f"{sound.field} is {_NAMES[sound.kind]}, and a price row that the call can reach has no rate for it",
         facts=RefusalFacts(
             field=sound.field,
             next_action="send the call without sound, or an operator adds audio_input to the price row",

@@ -10,8 +10,9 @@ from typing import Final, Literal
 
 from spendgate.errors import CostBoundUnknown, RefusalFacts
 
-# Reasoning is what stands for a block of thinking that is not shown: its length is nobody's but the provider's.
-MediaKind = Literal["image", "document", "audio", "reasoning"]
+# A file may be anything: text, pages, pictures, sound. Reasoning is what stands for a block of thinking that is not
+# shown: its length is nobody's but the provider's.
+MediaKind = Literal["image", "document", "audio", "file", "reasoning"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,8 @@ class MediaTokens:
 
 
 # Nobody says how large these are: each may fill what the model can read.
-FILLS_CONTEXT: Final = frozenset({"document", "audio"})
+FILLS_CONTEXT: Final = frozenset({"document", "audio", "file"})
+SOUND: Final = frozenset({"audio", "file"})
 
 _OPENAI: Final = "OpenAI docs, images and vision (mirror of 2026-07 and the page of 2026-11)"
 _CLAUDE: Final = "Claude docs, vision (2026-08), with the margin of third-party measurements"
@@ -189,14 +191,23 @@ IMAGES: Final = (
         # 2,240 at the highest resolution, which is not confirmed, and a wrapper.
         models=frozenset(
             {
-                "gemini-3-flash-preview", "gemini-3.1-flash-lite", "gemini-3.1-pro-preview", "gemini-3.5-flash",
-                "gemini-3.5-flash-lite", "gemini-3.6-flash", "gemini-3.7-flash", "gemini-3.8-flash",
+                "gemini-3-flash-preview", "gemini-3.1-flash-lite", "gemini-3.1-pro-preview",
+                "gemini-3.1-pro-preview-customtools", "gemini-3.5-flash", "gemini-3.5-flash-lite", "gemini-3.6-flash", "gemini-3.7-flash", "gemini-3.8-flash",
             }
         ),
         most=2_304,
         source=_GEMINI,
         checked=_CHECKED,
     ),
+)  # fmt: skip
+
+# Models that bill an image by its size, 258 tokens a tile of 768 x 768 at most, or by a rule that nobody has published. What
+# is in a header proves no size, and a narrow image has any number of tiles: only the context, in which it counts, bounds it.
+IMAGES_FILL_CONTEXT: Final = frozenset(
+    {
+        "gemini-2.5-flash", "gemini-2.5-flash-latest", "gemini-2.5-flash-lite", "gemini-2.5-pro",
+        "gemini-4-argon", "gemini-4-hydrogen", "gemini-embedding-2",
+    }
 )  # fmt: skip
 
 _BY_MODEL: Final = {model: family for family in IMAGES for model in family.models}
@@ -212,21 +223,28 @@ def media_tokens(media: Sequence[Media], *, names: Sequence[str], stated: int | 
         return MediaTokens()
     family = next((_BY_MODEL[name] for name in names if name in _BY_MODEL), None)
     in_context = family is not None and family.in_context
-    filling = [item for item in media if item.kind in FILLS_CONTEXT]
-    if filling and family is not None and not family.in_context:
-        raise _pages_beside_the_context(filling[0], names[0])
+    unmeasured = [item for item in media if item.kind in FILLS_CONTEXT]
+    if unmeasured and family is not None and not family.in_context:
+        raise _pages_beside_the_context(unmeasured[0], names[0])
     tokens = 0
     for item in images(media):
         if stated is not None:
             tokens += stated * item.count
         elif family is not None:
             tokens += family.of(item.detail) * item.count
+        elif any(name in IMAGES_FILL_CONTEXT for name in names):
+            unmeasured.append(item)
         else:
             raise _unknown_model(item, names[0], provider)
     # Of a model that the table does not know nobody says that the context holds what its images are billed with.
     return MediaTokens(
-        within=tokens if in_context else 0, beside=0 if in_context else tokens, fills_context=bool(filling)
+        within=tokens if in_context else 0, beside=0 if in_context else tokens, fills_context=bool(unmeasured)
     )
+
+
+def filling(media: Sequence[Media]) -> Media:
+    """Return the item that a request is refused by where its media fill a context of unknown size."""
+    return next((item for item in media if item.kind in FILLS_CONTEXT), None) or images(media)[0]
 
 
 def images(media: Iterable[Media]) -> tuple[Media, ...]:

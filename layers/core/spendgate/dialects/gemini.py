@@ -1,18 +1,19 @@
 """The dialect of Gemini's generateContent and streamGenerateContent, and its free token count."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote
 
+from spendgate.core.feature import SERVER_STATE
 from spendgate.core.request import RequestFacts
 from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import fields, gemini_fields, gemini_usage
 from spendgate.dialects.dialect import NO_PATH, Dialect, Free, Request
 from spendgate.dialects.fields import invalid, under
 from spendgate.dialects.gemini_fields import normalised
+from spendgate.dialects.gemini_measure import Measured
 from spendgate.dialects.json_strict import compact
-from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
 from spendgate.dialects.refusal import facts_document, sentence
 from spendgate.errors import Refused
 
@@ -21,7 +22,7 @@ STREAM_NAME: Final = "gemini-stream"
 KEY_QUERY: Final = "key"
 _EVENTS: Final = "alt=sse"
 _CHOICES_MAX: Final = 128
-_MODELS: Final = "models/"
+MODELS: Final = "models/"
 _PLAIN_TEXT: Final = "text/plain"
 _STATUSES: Final = {
     400: "INVALID_ARGUMENT",
@@ -69,13 +70,13 @@ def read_count_tokens(
     """Read a request for a token count, which is free whatever it holds: only what routes it is looked at."""
     if query:
         invalid("the query", "empty, or the key")
-    model = _model_of(path)
+    model = model_of(path)
     found = dict(body)
-    _check_model(found.pop("model", None), model, "model")
+    check_model(found.pop("model", None), model, "model")
     for name in ("generateContentRequest", "generate_content_request"):
         if name in found:
             fields.json_object(found[name], name)
-            _check_model(found[name].get("model"), model, under(name, "model"))
+            check_model(found[name].get("model"), model, under(name, "model"))
     return Request(facts=RequestFacts(dialect=NAME, model=model, text_bytes=0), body=found)
 
 
@@ -84,7 +85,7 @@ def count_tokens_body(request: Request, model: str) -> bytes:
     body = dict(request.body)
     for name in ("generateContentRequest", "generate_content_request"):
         if name in body:
-            body[name] = {**body[name], "model": f"{_MODELS}{model}"}
+            body[name] = {**body[name], "model": f"{MODELS}{model}"}
     return compact(body)
 
 
@@ -101,34 +102,39 @@ def stream_error(refused: Refused, request_id: str) -> bytes:
 
 
 def _read(body: Mapping[str, Any], path: Mapping[str, str], *, dialect: str) -> Request:
-    model = _model_of(path)
+    model = model_of(path)
     found = normalised(body, gemini_fields.TOP_LEVEL, "")
-    _check_model(found.pop("model", None), model, "model")
-    measured = _Measured()
+    check_model(found.pop("model", None), model, "model")
+    measured = Measured()
     measured.conversation(found)
     measured.options(found)
     return Request(facts=_facts(found, measured, dialect=dialect, model=model), body=found)
 
 
-def _model_of(path: Mapping[str, str]) -> str:
+def model_of(path: Mapping[str, str]) -> str:
+    """Return the model that the path names."""
     model = path.get("model", "")
     fields.name(model, "the model in the path")
     return model
 
 
-def _check_model(value: Any, model: str, place: str) -> None:
+def check_model(value: Any, model: str, place: str) -> None:
     """Refuse a body that names another model than the path: only one of them is priced."""
     if value is None:
         return
     fields.string(value, place)
-    if value.removeprefix(_MODELS) != model:
+    if value.removeprefix(MODELS) != model:
         invalid(place, "left out, or the model of the path")
 
 
-def _facts(body: Mapping[str, Any], measured: "_Measured", *, dialect: str, model: str) -> RequestFacts:
+def _facts(body: Mapping[str, Any], measured: Measured, *, dialect: str, model: str) -> RequestFacts:
     config = body.get("generationConfig", {})
     tier = body.get("serviceTier", "unspecified")
     mime_type = config.get("responseMimeType", _PLAIN_TEXT)
+    choices = _within(config.get("candidateCount"), "generationConfig.candidateCount", _CHOICES_MAX) or 1
+    if choices > 1 and any(demand.feature != SERVER_STATE for demand in measured.demands):
+        # Nobody says whether each of them searches by itself.
+        fields.unbounded("generationConfig.candidateCount", f"above 1 with {measured.demands[0].field}")
     schemas = [config[name] for name in ("responseSchema", "responseJsonSchema") if name in config]
     return RequestFacts(
         dialect=dialect,
@@ -139,10 +145,11 @@ def _facts(body: Mapping[str, Any], measured: "_Measured", *, dialect: str, mode
         tools=measured.tools,
         structured=bool(schemas) or mime_type != _PLAIN_TEXT,
         output_cap=_within(config.get("maxOutputTokens"), "generationConfig.maxOutputTokens", COUNT_MAX),
-        choices=_within(config.get("candidateCount"), "generationConfig.candidateCount", _CHOICES_MAX) or 1,
+        choices=choices,
         tool_results=_tool_results(body["contents"]),
         service_tier=tier if tier != "unspecified" else None,
         media=measured.media.found(),
+        demands=tuple(measured.demands),
     )
 
 
@@ -162,85 +169,28 @@ def _tool_results(contents: list[dict[str, Any]]) -> int:
     return count
 
 
-@dataclass(slots=True)
-class _Measured:
-    """The sizes found while a request is walked."""
-
-    text: int = 0
-    json: int = 0
-    parts: int = 0
-    tools: int = 0
-    media: MediaFound = field(default_factory=MediaFound)
-
-    def conversation(self, body: Mapping[str, Any]) -> None:
-        if not body["contents"]:
-            invalid("contents", "an array with at least one content")
-        if "systemInstruction" in body:
-            self._content(body["systemInstruction"], "systemInstruction")
-        for index, content in enumerate(body["contents"]):
-            self._content(content, under("contents", index))
-
-    def options(self, body: Mapping[str, Any]) -> None:
-        for index, tool in enumerate(body.get("tools", [])):
-            for number, function in enumerate(tool.get("functionDeclarations", [])):
-                place = under(under(under("tools", index), "functionDeclarations"), number)
-                self.tools += 1
-                self._json_with_schemas(function, place, "parametersJsonSchema", "responseJsonSchema")
-        config = body.get("generationConfig", {})
-        for name in ("responseSchema", "responseJsonSchema"):
-            if name in config:
-                self._json_with_schemas({name: config[name]}, "generationConfig", name)
-        if "toolConfig" in body:
-            self.json += json_bytes(body["toolConfig"])
-        self.text += sum(text_bytes(word) for word in config.get("stopSequences", []))
-
-    def _content(self, content: Mapping[str, Any], place: str) -> None:
-        self.parts += 1
-        for index, part in enumerate(content.get("parts", [])):
-            self._part(part, under(under(place, "parts"), index))
-
-    def _part(self, part: Mapping[str, Any], place: str) -> None:
-        kinds = [kind for kind in gemini_fields.PART_KINDS if kind in part]
-        signature = part.get("thoughtSignature", "")
-        if signature and kinds in ([], ["text"]) and not part.get("text"):
-            # It stands for thinking that was not shown, as much as the model can do; streams end with such a part.
-            self.media.add("reasoning", under(place, "thoughtSignature"))
-        elif len(kinds) != 1:
-            invalid(place, f"one of {', '.join(gemini_fields.PART_KINDS)}")
-        self.parts += 1
-        self.text += text_bytes(signature) + text_bytes(part.get("text", ""))
-        for kind, value in (("functionCall", "args"), ("functionResponse", "response")):
-            if kind in part:
-                called = part[kind]
-                self.text += text_bytes(called["name"]) + text_bytes(called.get("id", ""))
-                self.json += json_bytes(called.get(value, {}))
-
-    def _json_with_schemas(self, value: Mapping[str, Any], place: str, *schemas: str) -> None:
-        """Add JSON that holds schemas, with what they grow by when their references are inlined."""
-        self.json += json_bytes(value)
-        self.json += sum(schema_growth(value[name], place=under(place, name)) for name in schemas if name in value)
-
-
-def _paths(action: str) -> tuple[str, ...]:
+def paths(action: str) -> tuple[str, ...]:
+    """Return the gateway's paths of an action."""
     # Google's client calls v1 since 3.x, and v1beta before; the older knows all fields of the newer.
-    return tuple(f"/{version}/{_MODELS}{{model}}:{action}" for version in ("v1beta", "v1"))
+    return tuple(f"/{version}/{MODELS}{{model}}:{action}" for version in ("v1beta", "v1"))
 
 
-def _upstream(action: str, model: str) -> str:
-    return f"/v1beta/{_MODELS}{quote(model)}:{action}"
+def upstream(action: str, model: str) -> str:
+    """Return the provider's path of an action."""
+    return f"/v1beta/{MODELS}{quote(model)}:{action}"
 
 
 COUNT_TOKENS: Final = Free(
-    paths=_paths("countTokens"),
-    upstream_path=lambda _request, model: _upstream("countTokens", model),
+    paths=paths("countTokens"),
+    upstream_path=lambda _request, model: upstream("countTokens", model),
     read=read_count_tokens,
     outgoing=count_tokens_body,
 )
 DIALECT: Final = Dialect(
     name=NAME,
     family="gemini",
-    paths=_paths("generateContent"),
-    upstream_path=lambda _request, model: _upstream("generateContent", model),
+    paths=paths("generateContent"),
+    upstream_path=lambda _request, model: upstream("generateContent", model),
     read=read,
     outgoing=outgoing,
     meter=gemini_usage.meter,
@@ -253,8 +203,8 @@ DIALECT: Final = Dialect(
 STREAM_DIALECT: Final = replace(
     DIALECT,
     name=STREAM_NAME,
-    paths=_paths("streamGenerateContent"),
-    upstream_path=lambda _request, model: _upstream("streamGenerateContent", model),
+    paths=paths("streamGenerateContent"),
+    upstream_path=lambda _request, model: upstream("streamGenerateContent", model),
     read=read_stream,
     # An array is a stream too, whatever its content type; what is neither has no end, and stays reserved.
     is_stream=lambda _content_type: True,

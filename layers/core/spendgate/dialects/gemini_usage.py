@@ -1,11 +1,13 @@
 """What a Gemini answer used, in disjoint buckets: whole, as server-sent events, or as one JSON array."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from spendgate.core.usage import Usage, UsageReport, usable_count
 from spendgate.dialects.dialect import Meter, Request
 from spendgate.dialects.gemini_array import ArrayReader
+from spendgate.dialects.gemini_grounding import Grounding
 from spendgate.dialects.json_strict import parse_answer
 from spendgate.dialects.metering import (
     HELD_BYTES_MAX,
@@ -38,14 +40,12 @@ _DETAILS: Final = {
 _MODALITIES: Final = ("audio", "image")
 _UNREADABLE: Final = ""
 PATHS: Final = {name: (name,) for name in (*_TOTALS, *(f"{of}_{kind}" for of in _DETAILS for kind in _MODALITIES))}
-# What of a candidate tells that the provider searched, read or looked up by itself: a fee, in no count of tokens.
-_GROUNDED: Final = ("groundingMetadata", "urlContextMetadata")
 
 
-def report(body: bytes, request: Request | None = None) -> UsageReport:  # noqa: ARG001  its counts say it all
+def report(body: bytes, request: Request | None = None) -> UsageReport:
     """Read a whole answer."""
     document = parse_answer(body)
-    tally = _Tally()
+    tally = _Tally(request)
     if not isinstance(document, dict):
         return tally.report(problem="answer_unreadable", finished=False)
     tally.take(document)
@@ -65,18 +65,22 @@ def buckets(counts: Counts) -> Usage:
     prompt, cached = counts.detail("prompt"), min(counts.detail("cached"), counts.detail("prompt"))
     tool_use = counts.detail("tool_use")
     fresh = prompt - cached
-    # What was read from the cache is taken out first; what is left goes to the dearer kinds as far as they were named.
-    audio = min(counts.detail("prompt_audio"), fresh)
-    image = min(counts.detail("prompt_image"), fresh - audio)
+    # Sound that was read from the cache costs more than text from there, and less than sound: it is priced as sound. Where
+    # nobody says what of the sound was in the cache, it is what had no room beside it.
+    named = min(counts.detail("cached_audio"), cached)
+    sound = min(max(counts.detail("prompt_audio"), named), prompt)
+    cached_sound = max(named, sound - fresh)
+    # What was read from the cache is taken out first; what is left goes to images as far as they were named.
+    image = min(counts.detail("prompt_image"), fresh - (sound - cached_sound))
     tool_audio = min(counts.detail("tool_use_audio"), tool_use)
     tool_image = min(counts.detail("tool_use_image"), tool_use - tool_audio)
     output = capped(_output(counts, prompt + tool_use))
     audio_output = min(counts.detail("candidates_audio"), output)
     image_output = min(counts.detail("candidates_image"), output - audio_output)
     return Usage(
-        input_uncached=capped(fresh - audio - image + tool_use - tool_audio - tool_image),
-        cache_read=cached,
-        audio_input=capped(audio + tool_audio),
+        input_uncached=capped(fresh - (sound - cached_sound) - image + tool_use - tool_audio - tool_image),
+        cache_read=cached - cached_sound,
+        audio_input=capped(sound + tool_audio),
         image_input=capped(image + tool_image),
         output=output - audio_output - image_output,
         audio_output=audio_output,
@@ -94,10 +98,10 @@ def _output(counts: Counts, inputs: int) -> int:
 class _Tally:
     """All that the documents of one answer said."""
 
-    def __init__(self) -> None:
+    def __init__(self, request: Request | None) -> None:
         self.counts = Counts(PATHS)
         self.identity = Identity()
-        self._grounded = False
+        self._grounding = Grounding(request)
 
     def take(self, document: Mapping[str, Any]) -> None:
         """Read one document, a whole answer or a chunk."""
@@ -109,17 +113,19 @@ class _Tally:
         if isinstance(usage, dict):
             tier = identifier(usage.get("serviceTier"))
             identity.service_tier = identity.service_tier if tier is None else tier.lower()
-        if any(candidate.get(name) for candidate in candidates(document) for name in _GROUNDED):
-            self._grounded = True
+        for candidate in candidates(document):
+            self._grounding.take(candidate)
 
     def report(self, *, problem: str | None, finished: bool) -> UsageReport:
-        usage = buckets(self.counts) if self.counts.seen else None
+        usage = None
+        if self.counts.seen:
+            usage = replace(buckets(self.counts), fees=self._grounding.fees(self.identity.model))
         return usage_report(usage=usage, identity=self.identity, problem=problem or self._problem(), finished=finished)
 
     def _problem(self) -> str | None:
         if not self.counts.seen:
             return "usage_missing"
-        if self._grounded:
+        if self._grounding.unclear:
             return "usage_grounding"
         # Nothing visible has no count of candidates; then only the total tells what was put out.
         silent = self.counts.get("candidates") is None and self.counts.get("total") is None
@@ -136,7 +142,7 @@ class _AnswerStream:
     """
 
     def __init__(self, request: Request) -> None:
-        self._tally = _Tally()
+        self._tally = _Tally(request)
         self._choices = request.facts.choices
         self._seen: set[Any] = set()
         self._ended: set[Any] = set()
