@@ -9,6 +9,7 @@ SpendgateError
         BudgetStopped        budget_stopped         402
         PriceUnknown         price_unknown          402
         CostBoundUnknown     cost_bound_unknown     402
+            FieldUnlisted    a field or a beta name that no list knows; an operator may list it
         RequestConflict      request_conflict       409
         DuplicateRequest     duplicate_request      409
         ModelNotAllowed      model_not_allowed      403
@@ -121,6 +122,17 @@ class PriceUnknown(Refused):
 
 class CostBoundUnknown(Refused):
     code = "cost_bound_unknown"
+
+
+class FieldUnlisted(CostBoundUnknown):
+    """``name`` is what may be listed in a provider's ``setting``: ``free_fields`` or ``free_betas``."""
+
+    def __init__(
+        self, message: str, *, name: str = "", setting: str = "free_fields", facts: RefusalFacts = NO_FACTS
+    ) -> None:
+        super().__init__(message, facts=facts)
+        self.name = name
+        self.setting = setting
 
 
 class RequestConflict(Refused):
