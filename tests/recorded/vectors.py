@@ -2,6 +2,7 @@
 
 import base64
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -31,6 +32,9 @@ EXPECTED_KEYS: Final = frozenset(
     {"buckets", "fees", "model", "service_tier", "response_id", "cost_usd", "charge_usd", "problem", "worked"}
 )
 _HEADER_TEXT: Final = 7
+_NUMBERS: Final = frozenset({"above", "context_tokens", "output_tokens_max", "image_tokens_max"})
+# A long text in a request: so many letters.
+_LONG: Final = re.compile(r"«([0-9]+)»")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +68,9 @@ class Vector:
     @property
     def offer(self) -> Offer:
         """The one candidate that the answer is of."""
-        return Offer(candidate=Candidate(provider="host", model="m"), provider=self.provider, rows=(self.row,))
+        return Offer(
+            candidate=Candidate(provider="host", model=self.row.model), provider=self.provider, rows=(self.row,)
+        )
 
 
 def vectors() -> tuple[Vector, ...]:
@@ -100,7 +106,7 @@ def _vector(file: Path) -> Vector:
 
 def _request(document: Mapping[str, Any], dialect: Dialect) -> Request:
     wire = document["request"]
-    body = parse_object(wire["body"].encode())
+    body = parse_object(_LONG.sub(lambda found: "a" * int(found[1]), wire["body"]).encode())
     read = dialect.read(body, wire.get("headers", {}), wire.get("query", ""), wire.get("path", {}))
     allowed = {feature: int(uses) for feature, uses in document.get("allow", {}).items()}
     return replace(read, facts=granted(read.facts, allowed), kind=KINDS[document["kind"]])
@@ -108,10 +114,20 @@ def _request(document: Mapping[str, Any], dialect: Dialect) -> Request:
 
 def _row(price: Mapping[str, Any]) -> PriceRow:
     findings = Findings()
-    rows = parse_prices([{"provider": "host", "model": "m", **price}], ["host"], findings)
+    rows = parse_prices([{"provider": "host", "model": "m", **_typed(price)}], ["host"], findings)
     findings.raise_any()
     (row,) = rows
     return row
+
+
+def _typed(price: Any) -> Any:
+    """Return a price as YAML would read it: what is no amount of money is a number or a truth there."""
+    if isinstance(price, dict):
+        return {
+            name: int(one) if name in _NUMBERS else one == "true" if name == "inclusive" else _typed(one)
+            for name, one in price.items()
+        }
+    return [_typed(one) for one in price] if isinstance(price, list) else price
 
 
 def _answer(answer: Mapping[str, Any]) -> tuple[bool, bytes]:
