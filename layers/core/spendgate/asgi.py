@@ -199,7 +199,8 @@ def refusal(dialect: Dialect, refused: Refused) -> Response:
         headers["retry-after"] = str(refused.retry_after_seconds)
     if refused.facts.reservation is not None:
         headers["x-spendgate-reservation"] = refused.facts.reservation
-    return JSONResponse(dialect.refusal(refused, request_id), status_code=refused.status, headers=headers)
+    headers |= dict(dialect.refusal_headers(refused))
+    return JSONResponse(dialect.refusal(refused, request_id), status_code=dialect.status(refused), headers=headers)
 
 
 def secret_of(request: HttpRequest, dialect: Dialect | None = None) -> str | None:
@@ -270,6 +271,8 @@ def _dialect_of(request: HttpRequest) -> Dialect:
     path = request.url.path
     if path.startswith(("/v1beta/", "/v1/models/")) or "x-goog-api-key" in request.headers:
         return DIALECTS["gemini"]
+    if path.startswith("/model/"):
+        return DIALECTS["bedrock-converse"]
     is_anthropic = "anthropic-version" in request.headers or path.startswith("/v1/messages")
     return DIALECTS["anthropic" if is_anthropic else "openai"]
 

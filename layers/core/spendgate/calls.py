@@ -11,7 +11,7 @@ from spendgate.core.reservation import Reservation, Resolution
 from spendgate.core.route import Candidate, Provider
 from spendgate.dialects.dialect import Dialect, Request
 from spendgate.directory import Directory, Offload
-from spendgate.providers.attempt import Pool
+from spendgate.providers.attempt import Outbound, Pool
 from spendgate.relay import Relay
 from spendgate.settings import Settings
 from spendgate.store.ledger import Ledger
@@ -87,3 +87,4 @@ class Parts:
     randomness: Callable[[int], bytes]
     offload: Offload
     log: Log
+    sign: Callable[[Outbound], tuple[tuple[str, str], ...]]

@@ -28,6 +28,7 @@ from spendgate.errors import (
 from spendgate.metering import answered, unbilled, unclear
 from spendgate.providers import outcome
 from spendgate.providers.attempt import Answer, AnswerTooLarge, Outbound, Unclear, Unsent
+from spendgate.providers.signing import SignatureMissing
 from spendgate.relay import Relay
 
 _STOPPED: Final = "the gateway was stopped while the call was in flight"
@@ -102,7 +103,7 @@ class Exchange:
         self._spawn(self._pump(answer, outbound, relay))
         # From here on the pump ends the reservation.
         self._ended = True
-        return Reply(status=answer.status, headers=(*answer.headers, *self._headers(None)), pieces=relay)
+        return Reply(status=answer.status, headers=(*self._told(answer), *self._headers(None)), pieces=relay)
 
     async def _outbound(self, provider: Provider) -> Outbound:
         dialect = self._admitted.call.dialect
@@ -115,15 +116,30 @@ class Exchange:
                 await self._end(unbilled(self._candidate, "the provider's secret is missing"))
                 raise ProviderRefusedUs(str(missing), facts=self._facts()) from missing
         request, model = self._request, self._candidate.model
-        path = dialect.upstream_path(request, model) + (f"?{request.query}" if request.query else "")
+        query = dialect.query(request)
+        path = dialect.upstream_path(request, model) + (f"?{query}" if query else "")
         cap = None if self._reservation.unpriced else self._reservation.output_cap
-        return Outbound(
+        outbound = Outbound(
             kind=kind_of(provider),
             url=url_of(provider, path=path, model=model),
             body=dialect.outgoing(request, model, cap),
-            headers=request.headers,
+            headers=dialect.headers(request),
             secret=secret,
         )
+        return await self._signed(outbound) if outbound.kind.signed and secret is None else outbound
+
+    async def _signed(self, outbound: Outbound) -> Outbound:
+        try:
+            headers = await self._parts.offload(lambda: self._parts.sign(outbound))
+        except SignatureMissing as missing:
+            await self._end(unbilled(self._candidate, "the gateway has no credentials to sign with"))
+            raise ProviderRefusedUs(str(missing), facts=self._facts()) from missing
+        return replace(outbound, headers=headers)
+
+    def _told(self, answer: Answer) -> tuple[tuple[str, str], ...]:
+        """Return the headers of a streamed answer, whose content type may be that of the caller's protocol."""
+        told = self._admitted.call.dialect.answer_type
+        return tuple((name, told(value) if name == "content-type" else value) for name, value in answer.headers)
 
     async def _whole(self, answer: Answer, outbound: Outbound) -> Reply:
         try:
@@ -151,7 +167,7 @@ class Exchange:
             # A status that proves it has said so already: only the provider's words are lost.
             body = b""
         await answer.aclose()
-        verdict = outcome.verdict(outbound.kind, status, body)
+        verdict = outcome.verdict(outbound.kind, status, body, named=dict(answer.headers).get("x-amzn-errortype"))
         if not verdict.unbilled:
             raise await self._unknown(reason, timed_out=False)
         if verdict.spend_limit is not None:

@@ -62,6 +62,11 @@ class Gateway:
         candidate = route.candidates[0]
         reached = await self._reach(candidate)
         check_dialect(route, [reached], call.dialect.family)
+        if kind_of(reached.provider).signed:
+            raise NotFound(
+                f"provider {candidate.provider} has no such call that is free",
+                facts=RefusalFacts(next_action="make the call itself: its bound needs no count"),
+            )
         path = free.upstream_path(request, candidate.model) + (f"?{request.query}" if request.query else "")
         outbound = Outbound(
             kind=kind_of(reached.provider),

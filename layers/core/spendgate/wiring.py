@@ -18,6 +18,7 @@ from spendgate.directory import Directory
 from spendgate.gateway import Gateway
 from spendgate.providers.attempt import Pool
 from spendgate.providers.recovery import Recover, recoverer
+from spendgate.providers.signing import Signer
 from spendgate.settings import Settings
 from spendgate.store.client import dynamodb
 from spendgate.store.config import Config
@@ -112,6 +113,7 @@ def wire(
         randomness=secrets.token_bytes,
         offload=threads,
         log=log,
+        sign=Signer(region=settings.region).sign,
     )
     return Wired(
         gateway=Gateway(parts), ledger=ledger, config=config, directory=directory, recover=recoverer(secrets_read)

@@ -175,7 +175,7 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
 
 def _output_max(offer: Offer, cap: int) -> int:
     """Return the most output tokens of one choice: the cap, or all that the model can do where reasoning ignores it."""
-    if caps_reasoning(offer.provider):
+    if caps_reasoning(offer.provider, offer.candidate.model):
         return cap
     sizes = [max(row.context_tokens or 0, row.output_tokens_max or 0) for row in offer.rows]
     if min(sizes) == 0:

@@ -45,8 +45,10 @@ class Kind:
 
     ``cap_field`` is the name that an output cap goes by, None where it is the dialect's own affair; ``asks_usage`` tells
     whether a stream may be asked for its usage. ``cap_includes_reasoning`` is False where reasoning may go beyond the
-    cap. ``charge`` is how the provider says what an answer cost, which then is the truth. ``deployments`` tells that
-    the model stands in the path. ``look_ups`` are by the gateway's dialect.
+    cap; ``capped_models`` are then parts of the names of models that have none, or keep it inside. ``charge`` is how the
+    provider says what an answer cost, which then is the truth. ``deployments`` tells that the model stands in the path.
+    ``signed`` tells that, without a secret, requests are signed with the gateway's own role. ``look_ups`` are by the
+    gateway's dialect.
     """
 
     name: str
@@ -62,8 +64,10 @@ class Kind:
     cap_field: str | None = None
     asks_usage: bool = True
     cap_includes_reasoning: bool = True
+    capped_models: tuple[str, ...] = ()
     charge: Charge = "none"
     deployments: bool = False
+    signed: bool = False
     look_ups: tuple[tuple[str, LookUp], ...] = ()
 
     def look_up(self, dialect: str) -> LookUp | None:
@@ -99,6 +103,9 @@ _AZURE_INVALID: Final = frozenset(
         "unsupported_value",
     }
 )
+
+_BEDROCK_REFUSED: Final = frozenset({400, 401, 403, 404, 413, 415, 429})
+_BEDROCK_SPEND: Final = frozenset({"ServiceQuotaExceededException"})
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
@@ -228,6 +235,42 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 # G5: a 5xx may come after the work, and keeps its money whatever an FAQ says of it.
                 unbilled=_REFUSED - {409},
             ),
+            # Service model bedrock-runtime (botocore 1.43.106): ValidationException, AccessDenied, ResourceNotFound,
+            # Throttling and ModelNotReady come before any work. ModelTimeout (408) and ModelError (424) come after it.
+            Kind(
+                name="bedrock",
+                dialect="bedrock",
+                hosts=("bedrock-runtime.*",),
+                unbilled=_BEDROCK_REFUSED,
+                spend_codes=_BEDROCK_SPEND,
+                # Only Claude's docs say that maxTokens holds reasoning; of the others, these do not reason.
+                cap_includes_reasoning=False,
+                capped_models=(
+                    "anthropic.claude-",
+                    "amazon.nova-micro-v1",
+                    "amazon.nova-lite-v1",
+                    "amazon.nova-pro-v1",
+                    "amazon.nova-premier-v1",
+                    "meta.llama",
+                    "cohere.command",
+                    "ai21.",
+                    "mistral.mistral-large-2402",
+                    "mistral.mistral-large-2407",
+                    "mistral.mistral-7b",
+                    "mistral.mixtral-8x7b",
+                    "mistral.pixtral",
+                ),
+                signed=True,
+            ),
+            # Claude at Bedrock by InvokeModel, for callers of Anthropic's Messages.
+            Kind(
+                name="bedrock-anthropic",
+                dialect="anthropic",
+                hosts=("bedrock-runtime.*",),
+                unbilled=_BEDROCK_REFUSED,
+                spend_codes=_BEDROCK_SPEND,
+                signed=True,
+            ),
             # Any other host that speaks OpenAI's protocol: max_tokens is the name that all of them know.
             Kind(name="compatible", dialect="openai", cap_field="max_tokens"),
         )
@@ -249,10 +292,12 @@ def kind_of(provider: Provider) -> Kind:
     return next(named, None) or KINDS[plain]
 
 
-def caps_reasoning(provider: Provider) -> bool:
+def caps_reasoning(provider: Provider, model: str = "") -> bool:
     """Tell whether an output cap holds reasoning too: as the provider's entry declares, else as its kind does."""
-    declared = provider.cap_includes_reasoning
-    return kind_of(provider).cap_includes_reasoning if declared is None else declared
+    if provider.cap_includes_reasoning is not None:
+        return provider.cap_includes_reasoning
+    kind = kind_of(provider)
+    return kind.cap_includes_reasoning or any(part in model for part in kind.capped_models)
 
 
 def url_of(provider: Provider, *, path: str, model: str) -> str:
@@ -271,4 +316,9 @@ def url_of(provider: Provider, *, path: str, model: str) -> str:
 
 
 def _is_host(host: str, patterns: tuple[str, ...]) -> bool:
-    return any(host == pattern or (pattern[0] == "*" and host.endswith(pattern[1:])) for pattern in patterns)
+    return any(
+        host == pattern
+        or (pattern[0] == "*" and host.endswith(pattern[1:]))
+        or (pattern[-1] == "*" and host.startswith(pattern[:-1]))
+        for pattern in patterns
+    )

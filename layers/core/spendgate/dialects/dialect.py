@@ -18,6 +18,14 @@ def is_event_stream(content_type: str) -> bool:
     return "text/event-stream" in content_type
 
 
+def _as_told(content_type: str) -> str:
+    return content_type
+
+
+def _own_status(refused: Refused) -> int:
+    return refused.status
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """A request that was read strictly: its facts, and what of it may go to a provider.
@@ -90,6 +98,18 @@ class Free:
     outgoing: Callable[[Request, str], bytes]
 
 
+def _own_headers(request: Request) -> tuple[tuple[str, str], ...]:
+    return request.headers
+
+
+def _own_query(request: Request) -> str:
+    return request.query
+
+
+def _no_headers(_refused: Refused) -> tuple[tuple[str, str], ...]:
+    return ()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
     """One wire protocol.
@@ -103,6 +123,9 @@ class Dialect:
     ``refusal(refused, request_id)`` is the error document that the dialect's SDKs parse; ``stream_error`` the same
     as an in-band event for a stream that has begun. ``key_query`` is the query parameter in which the caller's key may
     stand; it is taken out before anything reads the query. ``free`` are its calls that cost nothing.
+    ``headers(request)`` and ``query(request)`` go along to the provider; ``answer_type`` is the content type that the
+    caller is told of a stream with the provider's. ``status`` and ``refusal_headers`` are those of a refusal, where its
+    SDK knows other ones than ours.
     """
 
     name: str
@@ -118,3 +141,8 @@ class Dialect:
     is_stream: Callable[[str], bool] = is_event_stream
     key_query: str | None = None
     free: tuple[Free, ...] = ()
+    headers: Callable[[Request], tuple[tuple[str, str], ...]] = _own_headers
+    query: Callable[[Request], str] = _own_query
+    answer_type: Callable[[str], str] = _as_told
+    status: Callable[[Refused], int] = _own_status
+    refusal_headers: Callable[[Refused], tuple[tuple[str, str], ...]] = _no_headers

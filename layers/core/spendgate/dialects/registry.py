@@ -5,7 +5,8 @@ from types import MappingProxyType
 from typing import Final
 
 from spendgate.dialects import (
-    anthropic_messages,
+    bedrock,
+    bedrock_messages,
     gemini,
     openai_chat,
     openai_completions,
@@ -22,9 +23,11 @@ DIALECTS: Final[Mapping[str, Dialect]] = MappingProxyType(
             openai_responses.DIALECT,
             openai_embeddings.DIALECT,
             openai_completions.DIALECT,
-            anthropic_messages.DIALECT,
+            bedrock_messages.DIALECT,
             gemini.DIALECT,
             gemini.STREAM_DIALECT,
+            bedrock.DIALECT,
+            bedrock.STREAM_DIALECT,
         )
     }
 )

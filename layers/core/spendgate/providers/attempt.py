@@ -20,6 +20,7 @@ from spendgate.errors import SpendgateError
 # What of a provider's answer is passed on; everything else (cookies, addresses, internals) stays here.
 HEADERS_PASSED: Final = frozenset(
     {"content-type", "retry-after", "retry-after-ms", "request-id", "x-request-id", "x-should-retry"}
+    | {"x-amzn-errortype", "x-amzn-requestid"}
 )
 HEADERS_PASSED_PREFIXES: Final = ("x-ratelimit-", "anthropic-ratelimit-", "openai-processing-ms", "openai-version")
 
@@ -191,8 +192,9 @@ def _headers(outbound: Outbound) -> list[tuple[str, str]]:
         # A compressed stream cannot be metered as it passes.
         ("accept-encoding", "identity"),
         ("user-agent", "spendgate"),
-        *outbound.headers,
     ]
+    own = {name for name, _ in outbound.headers}
+    headers = [*(header for header in headers if header[0] not in own), *outbound.headers]
     if outbound.secret is not None:
         name, form = outbound.kind.authorization
         headers.append((name, form.format(outbound.secret)))

@@ -45,9 +45,9 @@ def may_be_unbilled(kind: Kind, status: int) -> bool:
     return status in kind.unbilled or any(status == one for one, _ in kind.unbilled_codes)
 
 
-def verdict(kind: Kind, status: int, body: bytes) -> Verdict:
-    """Return what an error proves."""
-    codes = error_codes(body)
+def verdict(kind: Kind, status: int, body: bytes, *, named: str | None = None) -> Verdict:
+    """Return what an error proves; ``named`` is the code that Amazon puts into a header."""
+    codes = error_codes(body) + (() if named is None else (named.partition(":")[0],))
     if status not in kind.unbilled and not any((status, code) in kind.unbilled_codes for code in codes):
         return UNCLEAR
     limit = _spend_limit(kind, status, codes)
