@@ -181,8 +181,8 @@ def test_an_answer_that_searched_is_not_settled_without_its_fee(extra: dict[str,
         assert report.problem == "usage_grounding"
 
 
-SEARCHES = [{"googleSearch": {}}]
-READS = [{"urlContext": {}}]
+SEARCHES: list[dict[str, Any]] = [{"googleSearch": {}}]
+READS: list[dict[str, Any]] = [{"urlContext": {}}]
 
 
 def grounded(

@@ -70,6 +70,8 @@ prices:
   - {{provider: gpt-host, model: dear, input: "5", output: "20", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: claude-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: gemini-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
+  - {{provider: gemini-host, model: seeing, input: "2.50", output: "10", context_tokens: 128000, image_tokens_max: 300, fees: {{web_search: "0.014"}}}}
+  - {{provider: gemini-host, model: embed, input: "2.50", output: "0", context_tokens: 2048}}
   - {{provider: strange-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: strange-claude, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: keyless-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
@@ -79,6 +81,8 @@ routes:
   gpt: [{{provider: gpt-host, model: demo}}]
   claude: [{{provider: claude-host, model: demo}}]
   gemini: [{{provider: gemini-host, model: demo}}]
+  seeing: [{{provider: gemini-host, model: seeing}}]
+  embed: [{{provider: gemini-host, model: embed}}]
   strange: [{{provider: strange-host, model: demo}}]
   strange-claude: [{{provider: strange-claude, model: demo}}]
   keyless: [{{provider: keyless-host, model: demo}}]

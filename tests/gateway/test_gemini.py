@@ -329,3 +329,139 @@ def test_what_a_call_cost_is_told_in_its_headers(stand: Stand) -> None:
 
     assert answer.headers["x-spendgate-cost-usd"] == usd_text(stand.book.billed_picodollars)
     assert answer.headers["x-spendgate-model"] == "demo"
+
+
+PNG: Final = b"\x89PNG\r\n\x1a\n" + bytes(100_000)
+
+
+def test_google_s_client_sends_an_image_that_is_held_by_table_and_not_by_its_bytes(stand: Stand) -> None:
+    parts: list[Any] = [types.Part.from_bytes(data=PNG, mime_type="image/png"), "What is this?"]
+    with client(stand, stand.open(ROOMY)) as google:
+        answer = google.models.generate_content(model="seeing", contents=parts, config=CAPPED)
+        counted = google.models.count_tokens(model="seeing", contents=parts)
+    assert answer.usage_metadata is not None
+    assert answer.usage_metadata.prompt_token_count == counted.total_tokens
+    assert 300 < stand.reservation().input_tokens_max < 400
+    assert (stand.book.hits, stand.book.free_hits) == (1, 1)
+    settled_as_billed(stand)
+
+
+def test_an_image_within_a_function_s_result_goes_through(stand: Stand) -> None:
+    image = types.FunctionResponsePart.from_bytes(data=PNG, mime_type="image/png")
+    result = types.Part.from_function_response(name="look", response={"seen": True}, parts=[image])
+    call = types.Part.from_function_call(name="look", args={})
+    contents: list[Any] = [
+        types.Content(role="user", parts=[types.Part(text="Look.")]),
+        types.Content(role="model", parts=[call]),
+        types.Content(role="user", parts=[result]),
+    ]
+    with client(stand, stand.open(ROOMY)) as google:
+        google.models.generate_content(model="seeing", contents=contents, config=CAPPED)
+    assert stand.reservation().input_tokens_max > 300
+    settled_as_billed(stand)
+
+
+@pytest.mark.parametrize(
+    "part,field",
+    [
+        # Nobody has said what an image costs at this model, nor what sound does, which a file may be.
+        ({"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgoAAAAN"}}, "contents[0].parts[0].inlineData"),
+        ({"fileData": {"fileUri": "https://youtu.be/x"}}, "contents[0].parts[0].fileData"),
+    ],
+)
+def test_a_medium_without_a_bound_is_refused_before_anything_is_sent(
+    stand: Stand, part: dict[str, Any], field: str
+) -> None:
+    answer = post(stand, WHOLE, stand.open(ROOMY), {"contents": [{"parts": [part]}]})
+
+    assert answer.status_code == 402
+    assert (facts(answer)["code"], facts(answer)["field"]) == ("cost_bound_unknown", field)
+    assert (stand.hits, stand.reservations()) == (0, ())
+
+
+def test_a_document_is_held_at_the_whole_context(stand: Stand) -> None:
+    pdf = types.Part.from_bytes(data=b"%PDF-1.7", mime_type="application/pdf")
+    with client(stand, stand.open(ROOMY)) as google:
+        google.models.generate_content(model="gemini", contents=[pdf], config=CAPPED)
+    assert stand.reservation().input_tokens_max == 128_000
+    settled_as_billed(stand)
+
+
+@pytest.mark.parametrize("contents", ["Hello", ["one", "two"]])
+def test_google_s_client_embeds_and_the_ledger_has_the_provider_s_bill(stand: Stand, contents: Any) -> None:
+    config = types.EmbedContentConfig(task_type="RETRIEVAL_QUERY", output_dimensionality=4)
+    with client(stand, stand.open(ROOMY)) as google:
+        answer = google.models.embed_content(model="embed", contents=contents, config=config)
+    assert len(answer.embeddings or []) == (1 if isinstance(contents, str) else 2)
+    (arrival,) = stand.provider.arrivals
+    assert arrival.path == "/v1beta/models/embed:batchEmbedContents"
+    assert stand.hits == 1
+    settled_as_billed(stand)
+
+
+def test_one_embedding_settles_as_billed_too(stand: Stand) -> None:
+    answer = post(stand, "/v1beta/models/embed:embedContent", stand.open(ROOMY), {"content": HELLO["contents"][0]})
+
+    assert answer.json()["embedding"]["values"]
+    assert stand.reservation().dialect == "gemini-embeddings"
+    settled_as_billed(stand)
+
+
+def test_an_embedding_that_does_not_say_what_it_used_is_charged_in_full_and_told(stand: Stand) -> None:
+    """B53: models that report no usage are neither free nor left open for days."""
+    stand.behave("no_usage")
+    with client(stand, stand.open(ROOMY)) as google:
+        assert google.models.embed_content(model="embed", contents="Hello").embeddings
+    ended = stand.ended()
+    assert (ended.state, ended.actual) == ("charged", ended.asked)
+    assert ended.asked.usd >= stand.book.billed_picodollars
+    stand.audited()
+
+
+@pytest.mark.parametrize("usage", [{"promptTokenCount": -5}, {"promptTokenCount": "5"}, []])
+def test_an_embedding_with_hostile_usage_keeps_its_money_and_the_caller_its_answer(stand: Stand, usage: Any) -> None:
+    stand.behave("usage", usage=usage)
+    answer = post(stand, "/v1beta/models/embed:embedContent", stand.open(ROOMY), {"content": HELLO["contents"][0]})
+
+    assert answer.status_code == 200
+    assert stand.ended().state == "unknown"
+    stand.audited()
+
+
+SEARCHING: Final = types.GenerateContentConfig(
+    tools=[types.Tool(google_search=types.GoogleSearch())], max_output_tokens=20
+)
+
+
+def test_an_allowed_search_is_held_for_every_turn_and_settled_with_its_fees(stand: Stand) -> None:
+    with client(stand, stand.open("$: {limits: {usd: {day: 5}}, allow: {web_search: 2}}")) as google:
+        whole = google.models.generate_content(model="seeing", contents="Hello", config=SEARCHING)
+        chunks = list(google.models.generate_content_stream(model="seeing", contents="Hello", config=SEARCHING))
+    for answer in (whole, chunks[-1]):
+        assert answer.candidates is not None
+        assert answer.candidates[0].grounding_metadata is not None
+    for one in stand.reservations():
+        assert one.asked.usd == 3 * 128_000 * 2_500_000 + 20 * 10_000_000 + 2 * 14_000_000_000
+        assert one.usage is not None
+        assert one.usage.fees == (("web_search", 2),)
+    assert stand.hits == 2
+    settled_as_billed(stand)
+
+
+def test_more_searches_than_were_allowed_are_booked_as_they_are(stand: Stand) -> None:
+    """The model decides how often it searches: what it used beyond the allowance is told, and never cut."""
+    with client(stand, stand.open("$: {limits: {usd: {day: 5}}, allow: {web_search: 1}}")) as google:
+        google.models.generate_content(model="seeing", contents="Hello", config=SEARCHING)
+    (one,) = stand.reservations()
+    assert one.usage is not None
+    assert one.usage.fees == (("web_search", 2),)
+    settled_as_billed(stand)
+
+
+def test_a_stored_context_is_held_at_the_whole_context_where_it_is_allowed(stand: Stand) -> None:
+    body = HELLO | {"cachedContent": "cachedContents/1"}
+    refused = post(stand, "/v1beta/models/seeing:generateContent", stand.open(ROOMY), body)
+
+    assert (refused.status_code, facts(refused)["field"]) == (402, "cachedContent")
+    assert "server_state" in facts(refused)["next_action"]
+    assert stand.hits == 0

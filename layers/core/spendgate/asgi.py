@@ -31,7 +31,7 @@ from spendgate.settings import Settings
 # Where each SDK puts its key; a value that is no key of ours may be there too, and is ignored.
 _KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
 _RUN_HEADER: Final = "x-spendgate-run"
-_GEMINI_METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens")
+_GEMINI_METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens", "embedContent")
 _IDEMPOTENCY_HEADERS: Final = ("idempotency-key", "x-spendgate-request-id")
 
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]

@@ -22,6 +22,8 @@ def quote_for(reservation: Reservation, candidate: Candidate) -> Quote | None:
 
 def answered(reservation: Reservation, candidate: Candidate, report: UsageReport, now: datetime) -> Resolution:
     """Return the settlement of an answer that came whole and said what it used; else that its outcome is unknown."""
+    if report.in_full and report.finished:
+        return _in_full(candidate, report)
     if report.usage is None or not report.finished:
         return unclear(candidate, report.problem or "the answer did not come to its end", report)
     quote = quote_for(reservation, candidate)
@@ -54,6 +56,20 @@ def answered(reservation: Reservation, candidate: Candidate, report: UsageReport
         response_model=report.model,
         response_id=report.response_id,
         evidence=evidence,
+    )
+
+
+def _in_full(candidate: Candidate, report: UsageReport) -> Resolution:
+    """Return the charge of the whole reservation: what was used will never be known, and was at most that."""
+    return Resolution(
+        state="charged",
+        reason=report.problem or "the answer does not say what it used",
+        usage=report.partial,
+        provider=candidate.provider,
+        model=candidate.model,
+        response_model=report.model,
+        response_id=report.response_id,
+        evidence="the answer came whole, and does not say what it used",
     )
 
 

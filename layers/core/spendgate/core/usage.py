@@ -75,7 +75,8 @@ class UsageReport:
 
     ``usage`` is None where a total is missing or unusable; ``problem`` then names the reason. ``partial`` keeps
     what was seen so far as a floor (never a bill). ``finished`` tells that the protocol's own end was seen. ``charge`` is
-    what the provider itself says that the answer cost, in picodollars: None, and never 0, where it does not.
+    what the provider itself says that the answer cost, in picodollars: None, and never 0, where it does not. ``in_full``
+    tells that the answer came whole from a protocol that may never say what it used: its bound is charged.
     """
 
     usage: Usage | None = None
@@ -88,6 +89,7 @@ class UsageReport:
     speed: str | None = None
     response_id: str | None = None
     charge: int | None = None
+    in_full: bool = False
 
 
 def usable_count(value: object) -> int | None:

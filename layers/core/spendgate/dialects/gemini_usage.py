@@ -264,7 +264,7 @@ def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:
     """Return the counts of one usage by our names; what cannot be read stays, so that it is seen to be unusable."""
     flat = {name: usage.get(field) for name, field in _TOTALS.items()}
     for of, field in _DETAILS.items():
-        for modality, count in _modal(usage.get(field)):
+        for modality, count in modal(usage.get(field)):
             name = f"{of}_{modality}"
             before, more = usable_count(flat.get(name, 0)), usable_count(count)
             if before is not None:
@@ -272,7 +272,7 @@ def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _modal(details: Any) -> Iterator[tuple[str, Any]]:
+def modal(details: Any) -> Iterator[tuple[str, Any]]:
     """Yield (modality, count) of the modalities with a rate of their own; what cannot be read is no count of one."""
     if details is not None and not isinstance(details, list):
         yield _MODALITIES[0], _UNREADABLE

@@ -8,6 +8,7 @@ from spendgate.dialects import (
     bedrock,
     bedrock_messages,
     gemini,
+    gemini_embeddings,
     openai_chat,
     openai_completions,
     openai_embeddings,
@@ -26,6 +27,8 @@ DIALECTS: Final[Mapping[str, Dialect]] = MappingProxyType(
             bedrock_messages.DIALECT,
             gemini.DIALECT,
             gemini.STREAM_DIALECT,
+            gemini_embeddings.DIALECT,
+            gemini_embeddings.BATCH_DIALECT,
             bedrock.DIALECT,
             bedrock.STREAM_DIALECT,
         )

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from spendgate.core.money import Picodollars
 from spendgate.local.demo_shapes import USAGE, Reply, Shape, printed
 from spendgate.local.demo_work import RequestUnreadable, Work, work_of
 
@@ -20,6 +21,13 @@ _STATUSES: Final = {
     500: "INTERNAL",
     504: "DEADLINE_EXCEEDED",
 }
+# It searches this often, whenever it may, and bills 14 USD for a thousand.
+SEARCHES: Final = 2
+SEARCH_FEE: Final = Picodollars(14_000_000_000)
+# What the demo provider bills for a medium, whatever its size.
+MEDIA_TOKENS: Final = 258
+VECTOR: Final = (0.5, -0.25, 0.125, 1.0)
+_BYTES: Final = ("inlineData", "fileData")
 _ROLES: Final = {"model": "assistant"}
 
 
@@ -42,7 +50,39 @@ def read(body: bytes, path: Mapping[str, str], *, stream: bool = False) -> Work:
         common = _common(document, path["model"], stream=stream)
     except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as cause:
         raise RequestUnreadable("the body is no generateContent request") from cause
-    return replace(work_of("openai", json.dumps(common).encode()), field_names=tuple(sorted(document)))
+    work = work_of("openai", json.dumps(common).encode())
+    tokens = work.input_tokens + MEDIA_TOKENS * _media(document)
+    searches = SEARCHES if any("googleSearch" in tool for tool in document.get("tools", [])) else 0
+    return replace(work, input_tokens=tokens, searches=searches, field_names=tuple(sorted(document)))
+
+
+def read_embedding(body: bytes, path: Mapping[str, str]) -> Work:
+    """Read a request for one embedding or several; RequestUnreadable says what is wrong with it."""
+    try:
+        document = json.loads(body)
+        entries = document.get("requests", [document])
+        if any(one["model"] != f"models/{path['model']}" for one in entries):
+            raise RequestUnreadable("the model of a request is not that of the path")
+        common = _common({"contents": [one["content"] for one in entries]}, path["model"], stream=False)
+    except (ValueError, TypeError, AttributeError, KeyError, RecursionError) as cause:
+        raise RequestUnreadable("the body is no request for embeddings") from cause
+    work = work_of("openai", json.dumps(common | {"max_tokens": 0}).encode())
+    return replace(
+        work,
+        input_tokens=work.input_tokens + MEDIA_TOKENS * _media(document),
+        choices=len(entries),
+        output_cap=None,
+        field_names=tuple(sorted(document)),
+    )
+
+
+def _media(value: Any) -> int:
+    """Count the media within a request, at any depth."""
+    if isinstance(value, list):
+        return sum(_media(inner) for inner in value)
+    if not isinstance(value, dict):
+        return 0
+    return sum(name in value for name in _BYTES) + sum(_media(inner) for inner in value.values())
 
 
 def _common(document: Mapping[str, Any], model: str, *, stream: bool) -> dict[str, Any]:
@@ -68,8 +108,8 @@ def _message(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def _part(part: Mapping[str, Any]) -> dict[str, Any]:
     if "functionResponse" in part:
-        return {"type": "tool_result", **part["functionResponse"]}
-    return {**part, **part.get("functionCall", {}), "functionCall": None}
+        return {"type": "tool_result", **part["functionResponse"], "parts": None}
+    return {**part, **part.get("functionCall", {}), "functionCall": None, **dict.fromkeys(_BYTES)}
 
 
 def _function(function: Mapping[str, Any]) -> dict[str, Any]:
@@ -83,6 +123,26 @@ def _usage(input_tokens: int, output_tokens: int) -> dict[str, Any]:
         "totalTokenCount": input_tokens + output_tokens,
         "promptTokensDetails": [{"modality": "TEXT", "tokenCount": input_tokens}],
     }
+
+
+def _embedding_usage(input_tokens: int, _output_tokens: int) -> dict[str, Any]:
+    """Return the usage as embeddings tell it: spelled otherwise, and without a total."""
+    return {
+        "promptTokenCount": input_tokens,
+        "promptTokenDetails": [{"modality": "TEXT", "tokenCount": input_tokens}],
+    }
+
+
+def _embedding_body(reply: Reply) -> bytes:
+    return _embedded(reply, {"embedding": {"values": VECTOR}})
+
+
+def _embeddings_body(reply: Reply) -> bytes:
+    return _embedded(reply, {"embeddings": [{"values": VECTOR}] * reply.choices})
+
+
+def _embedded(reply: Reply, document: dict[str, Any]) -> bytes:
+    return printed(document if reply.usage_text is None else document | {"usageMetadata": USAGE}, reply.usage_text)
 
 
 def _body(reply: Reply) -> bytes:
@@ -112,6 +172,9 @@ def _array(reply: Reply) -> list[bytes]:
 
 
 def _document(reply: Reply, candidates: list[dict[str, Any]], usage: Any) -> dict[str, Any]:
+    if reply.searches:
+        queries = [f"demo {number}" for number in range(reply.searches)]
+        candidates = [one | {"groundingMetadata": {"webSearchQueries": queries}} for one in candidates]
     document = {"candidates": candidates, "modelVersion": reply.model, "responseId": f"demo-{reply.id}"}
     return document if reply.usage_text is None else document | {"usageMetadata": usage}
 
@@ -148,6 +211,8 @@ GEMINI: Final = Shape(
     error_frame=lambda status: b"data: " + _broken(status) + b"\r\n\r\n",
     request_id_header="x-request-id",
 )
+EMBEDDING: Final = replace(GEMINI, read=read_embedding, usage=_embedding_usage, body=_embedding_body)
+BATCH: Final = replace(EMBEDDING, body=_embeddings_body)
 EVENTS: Final = replace(GEMINI, read=lambda body, path: read(body, path, stream=True))
 ARRAY: Final = replace(
     EVENTS,

@@ -12,7 +12,7 @@
 OpenAI's Responses are read the same way: an item of the input is a message, ``instructions`` is the system prompt,
 ``text.format`` the response format. So are completions, where each prompt is a message, a token id counts as four bytes,
 the cap is 16 unless told otherwise, and a choice is each of ``n`` or ``best_of`` for each prompt; and embeddings, where each
-input is a message and nothing is put out.
+input is a message and nothing is put out. Bedrock's Converse, and Claude there by InvokeModel, are read as messages too.
 
 It answers with as many words as it bills output tokens. Given tools, and a last user message with the word "tool"
 that is no tool result, it calls the first tool. It bills when a request has been read, before it answers; a caller
@@ -43,9 +43,10 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from spendgate.core.money import Picodollars, rate_per_million
+from spendgate.local.demo_bedrock import SHAPES as BEDROCK
 from spendgate.local.demo_book import BEHAVIOURS, OK, Behaviour, Call, DemoBook
 from spendgate.local.demo_control import body_of, count_gemini_tokens, count_tokens, forget, show, tell
-from spendgate.local.demo_gemini import ARRAY, EVENTS, GEMINI, ByQuery
+from spendgate.local.demo_gemini import ARRAY, BATCH, EMBEDDING, EVENTS, GEMINI, SEARCH_FEE, ByQuery
 from spendgate.local.demo_openai import COMPLETIONS, EMBEDDINGS, RESPONSES
 from spendgate.local.demo_shapes import CHAT, MESSAGES, Reply, Shape
 from spendgate.local.demo_wire import Wire
@@ -60,6 +61,7 @@ _SHAPES: Final[Mapping[str, Shape]] = {
     "/v1/embeddings": EMBEDDINGS,
     "/v1/completions": COMPLETIONS,
     "/v1/messages": MESSAGES,
+    **BEDROCK,
 }
 _REDIRECTED: Final = "/redirected"
 _UNBILLED: Final = frozenset({"refuse", "redirect"})
@@ -84,6 +86,10 @@ def create_app(
             Route("/v1/messages/count_tokens", count_tokens, methods=["POST"]),
             Route("/v1beta/models/{model}:generateContent", gemini, methods=["POST"]),
             Route("/v1beta/models/{model}:streamGenerateContent", streamed, methods=["POST"]),
+            *(
+                Route(f"/v1beta/models/{{model}}:{action}", _Calls(shape, book, rates, expected_key), methods=["POST"])
+                for action, shape in (("embedContent", EMBEDDING), ("batchEmbedContents", BATCH))
+            ),
             Route("/v1beta/models/{model}:countTokens", count_gemini_tokens, methods=["POST"]),
             # Where the behaviour "redirect" points: a redirect that is followed is seen, and billed.
             *(Route(_REDIRECTED + path, endpoint, methods=["GET", "POST"]) for path, endpoint in calls.items()),
@@ -144,7 +150,8 @@ class _Calls:
         if behaviour.name in _UNBILLED:
             return work, 0
         input_rate, output_rate = self._rates
-        return work, work.input_tokens * input_rate + work.output_tokens * output_rate
+        tokens = work.input_tokens * input_rate + work.output_tokens * output_rate
+        return work, tokens + work.searches * SEARCH_FEE
 
     async def _answer(
         self, wire: Wire, request: Request, number: int, behaviour: Behaviour, key: str, work: Work
@@ -197,6 +204,7 @@ class _Calls:
             usage_text=usage_text,
             usage_asked=work.usage_asked,
             base64=work.base64,
+            searches=work.searches,
         )
 
     async def _whole(self, wire: Wire, behaviour: Behaviour, body: bytes) -> None:

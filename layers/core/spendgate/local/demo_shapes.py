@@ -42,6 +42,7 @@ class Reply:
     usage_text: str | None
     usage_asked: bool = False
     base64: bool = False
+    searches: int = 0
 
     @property
     def text(self) -> str:

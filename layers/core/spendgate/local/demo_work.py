@@ -46,6 +46,8 @@ class Work:
     field_names: tuple[str, ...]
     # Of embeddings only: whether the numbers are asked for as base64.
     base64: bool = False
+    # Of Gemini only: how often the web is searched.
+    searches: int = 0
 
 
 def work_of(dialect: str, body: bytes) -> Work:
