@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spendgate.core.media import Media
 from spendgate.core.request import Demand
-from spendgate.dialects import anthropic_fields
+from spendgate.dialects import anthropic_betas
 from spendgate.dialects.anthropic_messages import DIALECT, count_tokens_body, read_count_tokens
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.measure import json_bytes
@@ -253,7 +253,7 @@ def test_a_cache_lifetime_on_an_image_is_found() -> None:
     [
         ({"mcp_servers": []}, "mcp_servers"),
         ({"container": "c"}, "container"),
-        ({"context_management": {}}, "context_management"),
+        ({"context_management": {"edits": [{"type": "compact_20270101"}]}}, "context_management.edits[0]"),
         ({"compaction": {}}, "compaction"),
         ({"fallbacks": "default"}, "fallbacks"),
         ({"fallback_credit_token": "x"}, "fallback_credit_token"),
@@ -263,11 +263,13 @@ def test_a_cache_lifetime_on_an_image_is_found() -> None:
         ({"service_tier": "priority"}, "service_tier"),
         ({"cache_control": {"type": "ephemeral", "ttl": "24h"}}, "cache_control.ttl"),
         ({"cache_control": {"type": "ephemeral", "scope": "global"}}, "cache_control.scope"),
-        ({"tools": [SEARCH | {"type": "web_search_20260209"}]}, "tools[0].type"),
+        ({"tools": [SEARCH | {"type": "web_search_20270101"}]}, "tools[0].type"),
         ({"tools": [SEARCH | {"url_sources": {}}]}, "tools[0].url_sources"),
         ({"tools": [SEARCH | {"allowed_callers": ["code_execution_20250825"]}]}, "tools[0].allowed_callers"),
         ({"tools": [{"type": "code_execution_20250825", "name": "code_execution"}]}, "tools[0].type"),
-        ({"tools": [{"name": "bash", "type": "bash_20250124"}]}, "tools[0].type"),
+        ({"tools": [{"name": "bash", "type": "bash_20270101"}]}, "tools[0].type"),
+        ({"tools": [{"name": "memory", "type": "memory_20250818"}]}, "tools[0].type"),
+        ({"tools": [{"name": "advisor", "type": "advisor_20260301", "model": "claude-y"}]}, "tools[0].type"),
         ({"tools": [TOOL | {"defer_loading": True}]}, "tools[0].defer_loading"),
         ({"tools": [TOOL | {"defer_loading": 0}]}, "tools[0].defer_loading"),
         ({"tools": [TOOL | {"allowed_callers": ["code_execution_20250825"]}]}, "tools[0].allowed_callers"),
@@ -280,7 +282,7 @@ def test_a_cache_lifetime_on_an_image_is_found() -> None:
         (said({"type": "document", "source": {"type": "thin_air"}}), "messages[0].content[0].source"),
         (said({"type": "search_result"}), "messages[0].content[0]"),
         (
-            said({"type": "server_tool_use", "id": "s", "name": "code_execution", "input": {}}, role="assistant"),
+            said({"type": "server_tool_use", "id": "s", "name": "advisor", "input": {}}, role="assistant"),
             "messages[0].content[0].name",
         ),
         (said({"type": "container_upload"}), "messages[0].content[0]"),
@@ -368,12 +370,12 @@ def test_a_version_is_sent_where_the_caller_gave_none() -> None:
     assert read_messages().headers == (("anthropic-version", "2023-06-01"),)
 
 
-@pytest.mark.parametrize("beta", sorted(anthropic_fields.BETAS))
+@pytest.mark.parametrize("beta", sorted(anthropic_betas.FREE_BETAS))
 def test_a_beta_that_changes_no_cost_is_forwarded(beta: str) -> None:
     assert DIALECT.read(messages(), {"anthropic-beta": beta}, "").headers[1] == ("anthropic-beta", beta)
 
 
-@pytest.mark.parametrize("beta", ["compact-2026-01-12", "server-side-fallback-2026-07-01", "new-2027-01-01"])
+@pytest.mark.parametrize("beta", ["advisor-tool-2026-03-01", "server-side-fallback-2026-07-01", "new-2027-01-01"])
 def test_a_beta_that_may_change_the_cost_is_refused_by_name(beta: str) -> None:
     with pytest.raises(CostBoundUnknown, match=beta) as refused:
         DIALECT.read(messages(), {"anthropic-beta": f"claude-code-20250219,{beta}"}, "")

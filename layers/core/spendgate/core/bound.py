@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from spendgate.core.intake import fees_bound, input_bound, rates_of_media
+from spendgate.core.intake import fees_bound, input_bound, rates_of_media, uncapped_output
 from spendgate.core.kind import caps_reasoning
 from spendgate.core.money import Picodollars, saturated
 from spendgate.core.price import (
@@ -117,6 +117,7 @@ def largest_cap_that_fits(
 def input_tokens_max(facts: RequestFacts, framing: Framing, context_tokens: int | None) -> int:
     """Return the most input tokens that the provider can count: bytes and framing, never more than the context."""
     tokens = facts.text_bytes + JSON_FACTOR * facts.json_bytes + framing.request + framing.part * facts.parts
+    tokens += facts.hidden_tokens
     if facts.tools or facts.structured:
         tokens += framing.tooling + framing.tool * facts.tools
     # Each of several inputs is read in a context of its own.
@@ -154,6 +155,7 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     measured = input_tokens_max(facts, framing, None)
     tokens_in = input_bound(facts, offer.candidate, offer.rows, measured=measured)
     tokens_out = (_output_max(offer, cap) + framing.output_overshoot) * facts.choices if facts.has_output else 0
+    tokens_out += uncapped_output(facts, offer.candidate, offer.rows, overshoot=framing.output_overshoot)
     factors = _factors_assumed(facts, offer)
     worst, worst_terms = 0, Terms()
     for row in offer.rows:

@@ -15,7 +15,8 @@ class Demand:
     ``uses`` is how often at most: the request's own number, or None, which is what the operator allows, or, where
     ``states_uses``, a number that the request has to give. ``turns`` is how often the model is run at most, whatever
     the uses; None is once more than them. Each use costs one ``fee`` of the price row (None: only tokens), and
-    ``tokens_each`` that are billed beside what the context holds.
+    ``tokens_each`` that are billed beside what the context holds. ``uncapped`` tells that each use puts out as much as the
+    model can, whatever the output cap.
     """
 
     feature: str
@@ -25,6 +26,7 @@ class Demand:
     turns: int | None = None
     fee: str | None = None
     tokens_each: int = 0
+    uncapped: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,6 +41,7 @@ class RequestFacts:
     what the model reads apart from each other, each in a context of its own (a list of prompts, of texts to embed).
     ``tool_results`` counts the tool results that this request brings back after the last assistant message.
     ``cache_write`` is the dearest cache lifetime that the request asks the provider to write.
+    ``hidden_tokens`` are those of what the provider itself writes into the prompt because the request names it (a tool).
     ``media`` are the images, documents and sound of the request, whose bytes are in no other count. ``demands`` are the
     features that run at the provider.
     """
@@ -56,6 +59,7 @@ class RequestFacts:
     has_output: bool = True
     inputs: int = 1
     cache_write: CacheWrite = "none"
+    hidden_tokens: int = 0
     tool_results: int = 0
     service_tier: str | None = None
     geo: str | None = None
