@@ -15,7 +15,7 @@ CODE := layers/core/spendgate tests \
 	$(if $(wildcard tools/*.py),tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help local demo test check format bench catalogue lock clean install
+.PHONY: help local demo test check format bench catalogue agents lock clean install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -43,6 +43,9 @@ bench: $(INSTALLED) ## the figures: round trips, write units, CPU a call, import
 
 catalogue: $(INSTALLED) ## build the shipped prices, and say where their sources differ
 	@$(RUN) -m tools.catalogue $(ARGS)
+
+agents: $(INSTALLED) ## run the coding agents in a folder of npm's for a turn; ARGS="--programs FOLDER"
+	@$(RUN) -m tools.agents $(ARGS)
 
 install: $(INSTALLED) ## make .venv as requirements.lock says
 
