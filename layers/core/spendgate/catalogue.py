@@ -53,6 +53,14 @@ def rows_for(providers: Iterable[Provider], catalogue: Catalogue) -> tuple[Price
     )
 
 
+def deployed_rows(
+    shipped: Sequence[PriceRow], providers: Iterable[Provider], catalogue: Catalogue
+) -> tuple[PriceRow, ...]:
+    """Return all that a deployment stores: every shipped row under its own name, and under those of the providers."""
+    rows = {row.id: row for row in shipped}
+    return tuple((rows | {row.id: row for row in rows_for(providers, catalogue)}).values())
+
+
 def unknown_catalogues(providers: Iterable[Provider], catalogue: Catalogue) -> list[Problem]:
     """Return a problem for each provider that names a catalogue which is not shipped."""
     return [

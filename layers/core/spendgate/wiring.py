@@ -84,6 +84,16 @@ def timing(deadline_seconds: float) -> Timing:
     )
 
 
+def stores(settings: Settings) -> tuple[Ledger, Config]:
+    """Return the two tables that the settings name; what every function but the gateway's needs of this module."""
+    client = dynamodb(
+        region=settings.region, endpoint_url=settings.endpoint_url, connections_max=settings.store_threads
+    )
+    times = timing(settings.ledger_deadline_seconds)
+    ledger = Ledger(settings.ledger_table, client, times)
+    return ledger, Config(settings.config_table, settings.ledger_table, client, times)
+
+
 def wire(
     settings: Settings,
     *,
@@ -93,12 +103,7 @@ def wire(
     clock: Callable[[], datetime] = utc_now,
 ) -> Wired:
     """Return a gateway on the tables that the settings name."""
-    client = dynamodb(
-        region=settings.region, endpoint_url=settings.endpoint_url, connections_max=settings.store_threads
-    )
-    times = timing(settings.ledger_deadline_seconds)
-    ledger = Ledger(settings.ledger_table, client, times)
-    config = Config(settings.config_table, settings.ledger_table, client, times)
+    ledger, config = stores(settings)
     threads = Threads(settings.store_threads)
     directory = Directory(config, clock=clock, offload=threads, seconds=settings.cache_seconds)
     secrets_read = Secrets(environ=environ, manager=lambda: secrets_manager(settings.region), clock=clock).read
