@@ -8,8 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spendgate.core.money import usd_text
+from spendgate.core.price import Terms, cost
 from spendgate.core.usage import BUCKETS, Usage, UsageReport
 from spendgate.dialects.anthropic_messages import DIALECT
+from tests.builders import a_card, a_price_row, rates
 from tests.dialects.builders import message_stream, named_events, read_messages, run
 from tests.dialects.test_json_strict import json_values
 from tests.dialects.test_sse import split
@@ -126,6 +129,79 @@ def test_what_cannot_be_billed_from_the_answer_holds_the_money(usage: Any, probl
 )
 def test_server_tools_that_did_not_run_and_iterations_that_only_repeat_the_total_change_nothing(extra: Any) -> None:
     assert answer({"input_tokens": 1, "output_tokens": 1} | extra).usage == Usage(input_uncached=1, output=1)
+
+
+COMPACTING = read_messages(
+    stream=True,
+    cache_control={"type": "ephemeral"},
+    context_management={"edits": [{"type": "compact_20260112"}]},
+)
+SUMMARY = {
+    "type": "compaction",
+    "input_tokens": 1_000,
+    "output_tokens": 200,
+    "cache_read_input_tokens": 50,
+    "cache_creation_input_tokens": 30,
+}
+TURN = {"type": "message", "input_tokens": 300, "output_tokens": 40}
+
+
+def compacted(*iterations: Any) -> UsageReport:
+    usage = {"input_tokens": 300, "output_tokens": 40, "iterations": list(iterations)}
+    return DIALECT.report(json.dumps({"model": "claude-x", "usage": usage}).encode(), COMPACTING)
+
+
+def test_what_summing_up_used_is_added_to_the_top_level_that_leaves_it_out() -> None:
+    report = compacted(SUMMARY, TURN)
+
+    assert report.problem is None
+    assert report.usage == Usage(input_uncached=1_300, cache_read=50, cache_write=30, output=240)
+
+
+def test_summing_up_is_priced_by_the_rates_of_its_model() -> None:
+    # 1,300 x 3 + 50 x 0.30 + 30 x 3.75 + 240 x 15 USD a million.
+    found = compacted(SUMMARY, TURN).usage
+    row = a_price_row(
+        card=a_card(rates=rates(input=3_000_000, cache_read=300_000, cache_write=3_750_000, output=15_000_000))
+    )
+
+    assert found is not None
+    assert usd_text(cost(found, row, Terms())) == "0.0076275"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        SUMMARY | {"output_tokens": None},
+        SUMMARY | {"input_tokens": -1},
+        SUMMARY | {"model": "claude-dearer"},
+        SUMMARY | {"type": "advisor_message", "model": "claude-x"},
+        SUMMARY | {"type": "fallback_message", "model": "claude-x"},
+    ],
+)
+def test_an_iteration_that_nobody_can_price_holds_the_money(entry: Any) -> None:
+    assert (compacted(entry, TURN).usage, compacted(entry, TURN).problem) == (None, "usage_iterations")
+
+
+def test_a_streamed_summing_up_counts_once_however_often_it_is_told() -> None:
+    start = {"input_tokens": 300, "output_tokens": 1, "iterations": [SUMMARY]}
+    last = {"output_tokens": 40, "iterations": [SUMMARY, TURN]}
+
+    _, _, report = run(DIALECT, COMPACTING, [message_stream(start=start, delta=last)])
+
+    assert report.usage == Usage(input_uncached=1_300, cache_read=50, cache_write=30, output=240)
+
+
+def test_code_that_filters_what_a_web_tool_finds_is_free_and_code_beside_none_holds_the_money() -> None:
+    search = {"name": "web_search", "max_uses": 2}
+    used = {"web_search_requests": 2, "code_execution_requests": 1}
+    body = json.dumps({"usage": {"input_tokens": 9, "output_tokens": 1, "server_tool_use": used}}).encode()
+
+    later = DIALECT.report(body, read_messages(tools=[search | {"type": "web_search_20260209"}]))
+    older = DIALECT.report(body, read_messages(tools=[search | {"type": "web_search_20250305"}]))
+
+    assert later.usage == Usage(input_uncached=9, output=1, fees=(("web_search", 2),))
+    assert older.problem == "usage_server_tools"
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"<html>", b"\xff"])

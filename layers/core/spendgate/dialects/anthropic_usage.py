@@ -1,11 +1,12 @@
 """What an Anthropic Messages answer used, in disjoint buckets, whole or streamed."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from spendgate.core.feature import WEB_FETCH, WEB_SEARCH
-from spendgate.core.usage import Usage, UsageReport, usable_count
+from spendgate.core.feature import COMPACTION, WEB_FETCH, WEB_SEARCH
+from spendgate.core.usage import BUCKETS, Usage, UsageReport, usable_count
+from spendgate.dialects.anthropic_tools import filters_by_code
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
 from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, usage_report
@@ -18,7 +19,12 @@ PATHS: Final = {name: (name,) for name in _TOTALS} | {
     WEB_SEARCH: ("server_tool_use", "web_search_requests"),
 }
 # Counts of server tools whose cost is known: a fee a use, or their tokens only.
-_SERVED: Final = {"web_search_requests": WEB_SEARCH, "web_fetch_requests": WEB_FETCH}
+_CODE: Final = "code_execution"
+_SERVED: Final = {
+    "web_search_requests": WEB_SEARCH,
+    "web_fetch_requests": WEB_FETCH,
+    f"{_CODE}_requests": _CODE,
+}
 
 
 def meter(request: Request) -> StreamMeter:
@@ -58,7 +64,10 @@ class _Tally:
 
     def __init__(self, request: Request | None) -> None:
         self.identity = Identity()
-        self._allowed = frozenset[str]() if request is None else {one.feature for one in request.facts.demands}
+        self._allowed = set[str]() if request is None else {one.feature for one in request.facts.demands}
+        if request is not None and filters_by_code(request.body.get("tools")):
+            # The container that runs it is free beside these web tools.
+            self._allowed.add(_CODE)
         self._long_writes = request is not None and request.facts.cache_write == "long"
         self._counts = Counts(PATHS)
         self._tools_used = False
@@ -77,6 +86,9 @@ class _Tally:
 
     def report(self, *, problem: str | None, finished: bool) -> UsageReport:
         usage = buckets(self._counts, long_writes=self._long_writes) if self._counts.seen else None
+        if usage is not None:
+            # Several lists are reports of one and the same work: of each count the greatest.
+            usage = _sum((usage, _greatest(self._compacted(iterations) for iterations in self._iterations)))
         searches = self._counts.detail(WEB_SEARCH)
         if usage is not None and searches:
             usage = replace(usage, fees=((WEB_SEARCH, searches),))
@@ -103,13 +115,32 @@ class _Tally:
             return False
         if not all(isinstance(entry, dict) and self._own(entry) for entry in iterations):
             return False
+        turns = [entry for entry in iterations if entry["type"] == "message"]
         return all(
-            sum(usable_count(entry.get(name)) or 0 for entry in iterations) <= self._counts.detail(name)
-            for name in _TOTALS
+            sum(usable_count(entry.get(name)) or 0 for entry in turns) <= self._counts.detail(name) for name in _TOTALS
         )
 
     def _own(self, entry: Mapping[str, Any]) -> bool:
-        return entry.get("type") == "message" and entry.get("model") in (None, self.identity.model)
+        if entry.get("model") not in (None, self.identity.model):
+            return False
+        kind = entry.get("type")
+        return kind == "message" or (
+            kind == COMPACTION and COMPACTION in self._allowed and self._usage_of(entry) is not None
+        )
+
+    def _compacted(self, iterations: Any) -> Usage:
+        """Return what summing up used, which the top level leaves out."""
+        if not isinstance(iterations, list):
+            return Usage()
+        found = (self._usage_of(one) for one in iterations if isinstance(one, dict) and one.get("type") == COMPACTION)
+        return _sum(usage for usage in found if usage is not None)
+
+    def _usage_of(self, entry: Mapping[str, Any]) -> Usage | None:
+        counts = Counts(PATHS)
+        counts.take(entry)
+        if counts.unusable or any(counts.get(name) is None for name in _TOTALS):
+            return None
+        return buckets(counts, long_writes=self._long_writes)
 
 
 class _MessageStream:
@@ -167,6 +198,16 @@ class _MessageStream:
         if not finished:
             return "stream_unfinished"
         return None if self._output_final else "usage_missing"
+
+
+def _sum(usages: Iterable[Usage]) -> Usage:
+    several = tuple(usages)
+    return Usage(**{name: capped(sum(getattr(usage, name) for usage in several)) for name in BUCKETS})
+
+
+def _greatest(usages: Iterable[Usage]) -> Usage:
+    several = tuple(usages)
+    return Usage(**{name: max((getattr(usage, name) for usage in several), default=0) for name in BUCKETS})
 
 
 def _anything_used(counts: Any, *, but: Collection[str]) -> bool:
