@@ -168,13 +168,27 @@ def limited(code: str) -> Verdict:
             {"error": {"type": "rate_limit_error", "details": {"error_code": "ramp_limit_exceeded"}}},
             Verdict(unbilled=True, elsewhere=True),
         ),
-        # The words of a message prove nothing, whatever they are.
+        # The one limit that is told by words alone: they prove no more than the status does, and are told on.
         (
             "anthropic",
             400,
-            {"error": {"type": "invalid_request_error", "message": "You have reached your specified API usage limits"}},
+            {"error": {"message": "You have reached your specified API usage limits. More"}},
+            limited("specified_usage_limits"),
+        ),
+        (
+            "anthropic",
+            400,
+            {"error": {"message": "You have reached your specified workspace API usage limits."}},
+            limited("specified_usage_limits"),
+        ),
+        (
+            "anthropic",
+            400,
+            {"error": {"message": "messages: You have reached your specified API usage limits"}},
             Verdict(unbilled=True),
         ),
+        ("anthropic", 400, {"error": {"message": 5}}, Verdict(unbilled=True)),
+        ("anthropic", 500, {"error": {"message": "You have reached your specified API usage limits"}}, UNCLEAR),
         ("anthropic", 500, {"error": {"type": "billing_error"}}, UNCLEAR),
         (
             "openrouter",

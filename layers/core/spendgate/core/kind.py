@@ -41,7 +41,8 @@ class Kind:
     prove it where the status alone does not. ``credentials`` are the statuses that reject the gateway's own key.
 
     ``spend_statuses`` and ``spend_codes`` say that the provider's own limit of spend is reached: to try again is in
-    vain until somebody acts. ``transient_codes`` look like them and pass by themselves.
+    vain until somebody acts. ``transient_codes`` look like them and pass by themselves. ``spend_messages`` are (status, first
+    words of the message), for a limit that has neither.
 
     ``cap_field`` is the name that an output cap goes by, None where it is the dialect's own affair; ``asks_usage`` tells
     whether a stream may be asked for its usage. ``cap_includes_reasoning`` is False where reasoning may go beyond the
@@ -61,6 +62,7 @@ class Kind:
     spend_statuses: frozenset[int] = frozenset()
     spend_codes: frozenset[str] = frozenset()
     transient_codes: frozenset[str] = frozenset()
+    spend_messages: tuple[tuple[int, str], ...] = ()
     cap_field: str | None = None
     asks_usage: bool = True
     cap_includes_reasoning: bool = True
@@ -134,7 +136,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 deployments=True,
             ),
             # docs api/errors, api/rate-limits, and the billing FAQ (failed requests are not charged; 529 overloaded among
-            # them). A spend limit that is told in the message of a 400 alone is not recognised: clients do not repeat it.
+            # them). One spend limit is told by the message of a 400 alone (api/rate-limits, 2026-08), which no caller's text can
+            # begin: it is known by its first words. It adds a flag and changes no money.
             Kind(
                 name="anthropic",
                 dialect="anthropic",
@@ -151,6 +154,10 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                     }
                 ),
                 transient_codes=frozenset({"ramp_limit_exceeded"}),
+                spend_messages=(
+                    (400, "You have reached your specified API usage limits"),
+                    (400, "You have reached your specified workspace API usage limits"),
+                ),
             ),
             # errors-and-debugging: before the first token the statuses are real, 502 and 503 among them.
             # usage-accounting: cost is what is charged. The generation endpoint is exact, a few seconds later.

@@ -11,7 +11,7 @@ from spendgate.dialects.json_strict import parse_answer
 
 # Of the unbilled ones, what says that another provider may do better with the very same request.
 _ELSEWHERE: Final = frozenset({401, 402, 403, 404, 429, 502, 503, 529})
-# Where the providers put their codes: OpenAI and those like it, Anthropic, OpenRouter, Azure.
+# Where the providers put their codes: OpenAI and those like it, Anthropic, OpenRouter, Azure, Amazon.
 _CODES: Final = (
     ("code",),
     ("type",),
@@ -19,6 +19,7 @@ _CODES: Final = (
     ("limit_source",),
     ("metadata", "limit_source"),
     ("innererror", "code"),
+    ("__type",),
 )
 
 
@@ -50,7 +51,7 @@ def verdict(kind: Kind, status: int, body: bytes, *, named: str | None = None) -
     codes = error_codes(body) + (() if named is None else (named.partition(":")[0],))
     if status not in kind.unbilled and not any((status, code) in kind.unbilled_codes for code in codes):
         return UNCLEAR
-    limit = _spend_limit(kind, status, codes)
+    limit = _spend_limit(kind, status, codes) or _told_limit(kind, status, body)
     return Verdict(
         unbilled=True,
         credentials=status in kind.credentials,
@@ -74,6 +75,17 @@ def _spend_limit(kind: Kind, status: int, codes: tuple[str, ...]) -> str | None:
         return None
     known = next((code for code in codes if code in kind.spend_codes), None)
     return known or (str(status) if status in kind.spend_statuses else None)
+
+
+def _told_limit(kind: Kind, status: int, body: bytes) -> str | None:
+    """Return the name of a limit that only the message of an error tells."""
+    if not any(status == one for one, _ in kind.spend_messages):
+        return None
+    message = _leaf(parse_answer(body), ("error", "message"))
+    if not isinstance(message, str):
+        return None
+    told = any(message.startswith(words) for one, words in kind.spend_messages if one == status)
+    return "specified_usage_limits" if told else None
 
 
 def _leaf(node: Any, path: tuple[str, ...]) -> Any:
