@@ -15,7 +15,7 @@ CODE := layers/core/spendgate tests \
 	$(if $(wildcard tools/*.py),tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help local demo test check format bench catalogue agents lock clean install
+.PHONY: help local demo test fuzz check format bench catalogue agents lock clean install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -28,6 +28,9 @@ demo: $(INSTALLED) ## a runaway agent meets its budget
 
 test: $(INSTALLED) ## all tests, on every core
 	@$(RUN) -m pytest --numprocesses auto $(ARGS)
+
+fuzz: $(INSTALLED) ## requests against a provider that bills the worst it may; ARGS="--cases 1000000 --seed 7"
+	@PYTHONPATH=.:layers/core $(RUN) -m tests.fuzz $(ARGS)
 
 check: $(INSTALLED) ## ruff and mypy, strict
 	@$(RUN) -m ruff check $(CODE)

@@ -1,0 +1,180 @@
+"""What the adversarial provider answers: its bill in the shapes of the wire, whole or streamed. No ``spendgate`` here."""
+
+from __future__ import annotations
+
+import json
+import re
+from random import Random
+from typing import Any, Final
+
+from tests.fuzz.bill import Account, Bill
+
+Json = Any
+_TIER_WORDS: Final = {"standard": "default"}
+# What stands before a number that JSON's own writer would round.
+_EXACT: Final = "exactly "
+_QUOTED: Final = re.compile(f'"{_EXACT}([0-9.]+)"')
+
+
+def whole(dialect: str, bill: Bill, account: Account, *, tells: bool, choices: int) -> bytes:
+    """Return the answer in one document; ``tells`` it the tier and the place that it was billed by?"""
+    return _dumped(_document(dialect, bill, account, tells=tells, choices=choices))
+
+
+def streamed(
+    dialect: str, bill: Bill, account: Account, random: Random, *, query: str, tells: bool, choices: int
+) -> bytes:
+    """Return the answer as it streams."""
+    document = _document(dialect, bill, account, tells=tells, choices=choices)
+    match dialect:
+        case "anthropic":
+            return _anthropic_stream(document)
+        case "gemini-stream":
+            half = dict(document) | {"candidates": [{"content": {"parts": [{"text": "a"}]}, "index": 0}]}
+            chunks = [half, document]
+            if query:
+                return b"".join(b"data: " + _dumped(chunk) + b"\r\n\r\n" for chunk in chunks)
+            return _dumped(chunks)
+        case "openai-responses":
+            begun = document | {"status": "in_progress", "usage": None, "output": []}
+            events: list[dict[str, Any]] = [
+                {"type": "response.created", "response": begun},
+                {"type": "response.output_text.delta", "delta": "a", "output_index": 0},
+                {"type": "response.completed", "response": document},
+            ]
+            return b"".join(
+                b"event: " + event["type"].encode() + b"\ndata: " + _dumped(event) + b"\n\n" for event in events
+            )
+        case _:
+            start: dict[str, Any] = document | {"usage": None, "choices": [{"index": 0, "delta": {"content": "a"}}]}
+            last = document | {"choices": []}
+            if random.random() < 0.3:
+                # Cumulative usage in every chunk, as some servers have it.
+                start |= {"usage": document["usage"] | {"completion_tokens": 1, "total_tokens": 0}}
+            frames = [start, last]
+            return b"".join(b"data: " + _dumped(one) + b"\n\n" for one in frames) + b"data: [DONE]\n\n"
+
+
+def _dumped(document: Json) -> bytes:
+    return _QUOTED.sub(r"\1", json.dumps(document)).encode()
+
+
+def _document(dialect: str, bill: Bill, account: Account, *, tells: bool, choices: int) -> dict[str, Any]:
+    if dialect == "anthropic":
+        return _anthropic(bill, tells=tells)
+    if dialect.startswith("gemini"):
+        return _gemini(bill, tells=tells, choices=choices)
+    tier = {"service_tier": _TIER_WORDS.get(bill.tier, bill.tier)} if tells else {}
+    if dialect == "openai-responses":
+        return {"id": "resp_1", "model": "m", "status": "completed", **tier, "output": [], "usage": _responses(bill)}
+    said = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "a"}}]
+    usage = _charged(_chat(bill, account), bill, account)
+    return {"id": "chat_1", "model": "m", **tier, "choices": said, "usage": usage}
+
+
+def _chat(bill: Bill, account: Account) -> dict[str, Any]:
+    prompt = bill.input - bill.untold
+    count = bill.buckets.get
+    usage: dict[str, Any] = {
+        "prompt_tokens": prompt,
+        "completion_tokens": bill.output,
+        "total_tokens": prompt + bill.output,
+        "prompt_tokens_details": {
+            "cached_tokens": min(count("cache_read", 0), prompt),
+            "cache_write_tokens": min(count("cache_write", 0) + count("cache_write_long", 0), prompt),
+            "audio_tokens": count("audio_input", 0),
+            "image_tokens": min(count("image_input", 0), prompt),
+        },
+    }
+    if account.reasoning_outside:
+        # [1, rule 2] what was thought stands in the total alone.
+        usage["completion_tokens"] = min(bill.output, 1)
+        usage["completion_tokens_details"] = {"reasoning_tokens": bill.output - min(bill.output, 1)}
+    elif account.kind == "deepseek":
+        hits = usage["prompt_tokens_details"]["cached_tokens"]
+        usage |= {"prompt_cache_hit_tokens": hits, "prompt_cache_miss_tokens": prompt - hits}
+    return usage
+
+
+def _charged(usage: dict[str, Any], bill: Bill, account: Account) -> dict[str, Any]:
+    """[8] two providers say what they charge: in ticks of a ten billionth, and in USD."""
+    picodollars = -(-bill.amount.numerator // bill.amount.denominator)
+    if account.kind == "xai":
+        usage["cost_in_usd_ticks"] = picodollars // 100
+    if account.kind == "openrouter":
+        usage["cost"] = f"{_EXACT}{picodollars // 10**12}.{picodollars % 10**12:012d}"
+    return usage
+
+
+def _responses(bill: Bill) -> dict[str, Any]:
+    count = bill.buckets.get
+    short, long = count("cache_write", 0), count("cache_write_long", 0)
+    return {
+        "input_tokens": bill.input,
+        "output_tokens": bill.output,
+        "total_tokens": bill.input + bill.output,
+        "input_tokens_details": {
+            "cached_tokens": count("cache_read", 0),
+            "cache_write_tokens": short + long,
+            "cache_write_tokens_details": {"ttl_30m_tokens": short, "ttl_12h_tokens": long},
+        },
+        "output_tokens_details": {"reasoning_tokens": bill.output},
+    }
+
+
+def _anthropic(bill: Bill, *, tells: bool) -> dict[str, Any]:
+    count = bill.buckets.get
+    short, long = count("cache_write", 0), count("cache_write_long", 0)
+    usage: dict[str, Any] = {
+        # An image is in no count of its own.
+        "input_tokens": count("input", 0) + count("image_input", 0),
+        "cache_read_input_tokens": count("cache_read", 0),
+        "cache_creation_input_tokens": short + long,
+        "cache_creation": {"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": long},
+        "output_tokens": bill.output,
+    }
+    if tells:
+        usage |= {"service_tier": bill.tier, "inference_geo": bill.geo, "speed": bill.speed}
+    if bill.fees:
+        usage["server_tool_use"] = {f"{name}_requests": uses for name, uses in bill.fees.items()}
+    return {"id": "msg_1", "type": "message", "model": "m", "content": [], "stop_reason": "end_turn", "usage": usage}
+
+
+def _anthropic_stream(document: dict[str, Any]) -> bytes:
+    """The split of the writes stands only in the first event, the output only in the last but one [5.A]."""
+    usage = document["usage"]
+    last = {name: number for name, number in usage.items() if name not in ("cache_creation", "inference_geo", "speed")}
+    events: list[dict[str, Any]] = [
+        {"type": "message_start", "message": document | {"usage": usage | {"output_tokens": 1}}},
+        {"type": "ping"},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": last},
+        {"type": "message_stop"},
+    ]
+    return b"".join(b"event: " + event["type"].encode() + b"\ndata: " + _dumped(event) + b"\n\n" for event in events)
+
+
+def _gemini(bill: Bill, *, tells: bool, choices: int) -> dict[str, Any]:
+    count = bill.buckets.get
+    seen, thought = bill.output // 2, bill.output - bill.output // 2
+    usage: dict[str, Any] = {
+        "promptTokenCount": bill.input,
+        "cachedContentTokenCount": count("cache_read", 0),
+        "candidatesTokenCount": seen,
+        "thoughtsTokenCount": thought,
+        "totalTokenCount": bill.input + bill.output,
+        "promptTokensDetails": [
+            {"modality": "AUDIO", "tokenCount": count("audio_input", 0)},
+            {"modality": "IMAGE", "tokenCount": count("image_input", 0)},
+        ],
+    }
+    if tells:
+        usage["serviceTier"] = bill.tier.upper()
+    return {
+        "responseId": "r",
+        "modelVersion": "m",
+        "candidates": [
+            {"index": index, "finishReason": "STOP", "content": {"role": "model", "parts": [{"text": "a"}]}}
+            for index in range(choices)
+        ],
+        "usageMetadata": usage,
+    }

@@ -1,0 +1,135 @@
+"""The adversary's reading of Anthropic's and Google's bodies. Imports nothing of ``spendgate``; see ``reading.py``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.fuzz.reading import CLAUDE_TOOLS, Json, Reading, printed, with_schema
+
+
+def messages(body: dict[str, Any], model: str) -> Reading:
+    read = Reading(cap=body["max_tokens"])
+    _control(read, body)
+    _content(read, body.get("system"), model)
+    for message in body["messages"]:
+        read.part()
+        _content(read, message["content"], model)
+    for tool in body.get("tools") or []:
+        read.tool()
+        _control(read, tool)
+        read.tokens += with_schema(tool, tool.get("input_schema"))
+        kind = tool.get("type") or "custom"
+        read.tokens += CLAUDE_TOOLS.get(kind, 0)
+        for feature in ("web_search", "web_fetch"):
+            if kind.startswith(feature):
+                read.uses[feature] = tool["max_uses"]
+    shape = (body.get("output_config") or {}).get("format")
+    if shape:
+        read.tooling = True
+        read.tokens += with_schema(shape, shape["schema"])
+    if body.get("tool_choice"):
+        read.tokens += printed(body["tool_choice"])
+    for word in body.get("stop_sequences") or []:
+        read.text(word)
+    read.tier = body.get("service_tier")
+    read.geo, read.speed = body.get("inference_geo"), body.get("speed")
+    return read
+
+
+def generate_content(body: dict[str, Any], model: str) -> Reading:
+    read = Reading()
+    system = body.get("systemInstruction")
+    for content in ([system] if system else []) + body["contents"]:
+        read.part()
+        for part in content.get("parts", []):
+            _part(read, part, model)
+    for tool in body.get("tools", []):
+        for function in tool.get("functionDeclarations", []):
+            read.tool()
+            read.tokens += with_schema(function, function.get("parametersJsonSchema"))
+    config = body.get("generationConfig", {})
+    for name in ("responseSchema", "responseJsonSchema"):
+        if name in config:
+            read.tooling = True
+            read.tokens += with_schema({name: config[name]}, config[name])
+    read.tooling = read.tooling or config.get("responseMimeType", "text/plain") != "text/plain"
+    if "toolConfig" in body:
+        read.tokens += printed(body["toolConfig"])
+    for word in config.get("stopSequences", []):
+        read.text(word)
+    read.cap = config.get("maxOutputTokens")
+    read.choices = config.get("candidateCount", 1)
+    read.tier = body.get("serviceTier")
+    return read
+
+
+def _control(read: Reading, holder: dict[str, Any]) -> None:
+    control = holder.get("cache_control")
+    if control:
+        read.writes = True
+        read.long_write = read.long_write or control.get("ttl") == "1h"
+
+
+def _content(read: Reading, content: Json, model: str) -> None:
+    if isinstance(content, str):
+        read.text(content)
+        return
+    for block in content or []:
+        read.part()
+        _control(read, block)
+        _block(read, block, model)
+
+
+def _block(read: Reading, block: dict[str, Any], model: str) -> None:
+    match block["type"]:
+        case "text":
+            read.text(block["text"])
+        case "thinking":
+            read.text(block["thinking"])
+            read.text(block.get("signature"))
+            read.hidden_blocks += not block["thinking"]
+        case "redacted_thinking":
+            read.text(block["data"])
+            read.hidden_blocks += 1
+        case "tool_use":
+            read.text(block["name"])
+            read.text(block["id"])
+            read.tokens += printed(block["input"])
+        case "tool_result":
+            read.text(block["tool_use_id"])
+            _content(read, block.get("content"), model)
+        case "image":
+            read.image(model)
+        case "document":
+            read.text(block.get("title"))
+            read.text(block.get("context"))
+            source = block["source"]
+            if source["type"] == "text" and not (block.get("citations") or {}).get("enabled"):
+                read.text(source["data"])
+            else:
+                read.fills_context = read.pages = True
+        case _:
+            read.fills_context = read.pages = True
+
+
+def _part(read: Reading, part: dict[str, Any], model: str) -> None:
+    read.part()
+    text, signature = part.get("text"), part.get("thoughtSignature")
+    read.text(text)
+    read.text(signature)
+    if signature and not text and not {"functionCall", "functionResponse", "inlineData", "fileData"} & part.keys():
+        read.hidden_blocks += 1
+    for kind, inner in (("functionCall", "args"), ("functionResponse", "response")):
+        if kind in part:
+            read.text(part[kind]["name"])
+            read.text(part[kind].get("id"))
+            read.tokens += printed(part[kind].get(inner, {}))
+    if "inlineData" in part:
+        kind = part["inlineData"]["mimeType"]
+        if kind.startswith("image/"):
+            read.image(model)
+        else:
+            read.fills_context = True
+            read.sound, read.pages = read.sound or kind.startswith("audio/"), read.pages or kind == "application/pdf"
+    if "fileData" in part:
+        read.fills_context = read.sound = read.pages = True
