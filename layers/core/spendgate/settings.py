@@ -17,6 +17,7 @@ class Settings:
     reservation's deadline is ``deadline_grace_seconds`` later. ``cache_seconds`` is how long keys, routes, providers
     and prices may be old; nothing strict rests on it. ``idle_seconds_max`` is after how long a pooled connection is
     not used again. ``deadline_header`` names the header by which a trusted adapter tells the platform's deadline.
+    ``settlement_queue_url`` is where settlements go that DynamoDB does not take; without one they are only logged.
     """
 
     ledger_table: str = "spendgate-ledger"
@@ -33,6 +34,7 @@ class Settings:
     store_threads: int = 16
     ledger_deadline_seconds: int = 2
     deadline_header: str | None = None
+    settlement_queue_url: str | None = None
 
 
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {

@@ -20,9 +20,11 @@ from spendgate.providers.attempt import Pool
 from spendgate.providers.recovery import Recover, recoverer
 from spendgate.providers.signing import Signer
 from spendgate.settings import Settings
+from spendgate.settlements import QueuedFallback
 from spendgate.store.client import dynamodb
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
+from spendgate.store.queue import SettlementQueue, sqs
 from spendgate.store.secrets import Secrets, secrets_manager
 from spendgate.store.transact import Timing
 
@@ -94,6 +96,13 @@ def stores(settings: Settings) -> tuple[Ledger, Config]:
     return ledger, Config(settings.config_table, settings.ledger_table, client, times)
 
 
+def _fallback(settings: Settings, log: Log) -> Fallback:
+    url = settings.settlement_queue_url
+    if url is None:
+        return LoggedFallback(log)
+    return QueuedFallback(SettlementQueue(url, lambda: sqs(region=settings.region)), log)
+
+
 def wire(
     settings: Settings,
     *,
@@ -112,7 +121,7 @@ def wire(
         ledger=ledger,
         pool=Pool(clock=clock, connect_seconds=settings.connect_seconds_max, idle_seconds=settings.idle_seconds_max),
         secrets=secrets_read,
-        fallback=fallback or LoggedFallback(log),
+        fallback=fallback or _fallback(settings, log),
         settings=settings,
         clock=clock,
         randomness=secrets.token_bytes,

@@ -1,0 +1,41 @@
+"""What the sweeper's function does each minute of a deployed stack: sweep, trim, and count what nobody can account for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from spendgate.calls import Log
+from spendgate.core.money import usd_text
+from spendgate.store.ledger import Ledger
+from spendgate.sweep import sweep
+
+# How many unknown reservations are looked at for the age of the oldest; the index has the oldest first.
+LOOKED_AT_MAX: Final = 20
+PICODOLLARS_PER_MICRODOLLAR: Final = 1_000_000
+
+
+def minute(
+    ledger: Ledger, now: datetime, *, charge_after: timedelta, add_metric: Callable[..., Any], log: Log
+) -> dict[str, int]:
+    """Do the minute's work and return what it came to. LedgerUnavailable; what was done so far stays done."""
+    swept = sweep(ledger, now, charge_after=charge_after)
+    budgets = ledger.budgets()
+    trimmed = sum(ledger.trim(state, now) for state in budgets)
+    roots = [state for state in budgets if "/" not in state.policy.path]
+    unknown, reserved = sum(state.unknown for state in roots), sum(state.reserved for state in roots)
+    age = _oldest_unknown(ledger, now) if unknown else timedelta()
+    # Only shown: a metric of CloudWatch is a float, and so whole microdollars are as exact as it can be.
+    for name, amount in (("UnknownUsd", unknown), ("ReservedUsd", reserved)):
+        add_metric(name=name, unit="Count", value=amount // PICODOLLARS_PER_MICRODOLLAR / 1_000_000)
+    add_metric(name="UnknownOldestSeconds", unit="Seconds", value=int(age.total_seconds()))
+    if swept.unknown or swept.charged:
+        log.info("swept", unknown=swept.unknown, charged=swept.charged, unknown_usd=usd_text(unknown))
+    return {"unknown": swept.unknown, "charged": swept.charged, "trimmed": trimmed}
+
+
+def _oldest_unknown(ledger: Ledger, now: datetime) -> timedelta:
+    found = (ledger.reservation(one) for one in ledger.overdue(now, limit=LOOKED_AT_MAX))
+    ages = [now - one.created_at for one in found if one is not None and one.state == "unknown"]
+    return max(ages, default=timedelta())
