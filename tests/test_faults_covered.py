@@ -110,6 +110,7 @@ B46  odd values
 B49  fees of tools
      core/test_feature.py::test_b49_a_feature_without_a_fee_in_the_price_row_is_refused
      dialects/test_faults.py::test_a_server_tool_that_ran_is_not_settled_without_its_fee
+     dialects/test_gemini_usage.py::test_every_search_that_was_allowed_is_a_fee
      dialects/test_openai_responses_usage.py::test_anything_that_a_server_did_beside_the_tokens_holds_the_money
      dialects/test_openai_responses_usage.py::test_the_server_s_searches_are_counted_once_and_held_since_nothing_bounded_them
      dialects/test_faults.py::test_a_server_tool_that_was_asked_for_is_settled_with_its_fee
@@ -119,6 +120,7 @@ B52  batches
 B53  embeddings and rerank
      dialects/test_faults.py::test_a_missing_completion_is_not_zero_where_there_is_output
      dialects/test_openai_embeddings.py::test_a_missing_count_of_output_is_zero
+     gateway/test_gemini.py::test_an_embedding_that_does_not_say_what_it_used_is_charged_in_full_and_told
      gateway/test_openai_protocols.py::test_embeddings_of_texts_and_of_token_ids_cost_their_input_alone
      gateway/test_faults.py::test_what_has_no_price_of_its_own_has_no_path
 B55  floats

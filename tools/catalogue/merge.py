@@ -30,6 +30,12 @@ _WRITES: Final = {
     re.compile(r"claude-(?!2|v1|v2|instant)"): {"cache_write": Fraction(5, 4), "cache_write_long": Fraction(2)},
 }
 
+# Google's page names sound only where it has a price of its own; where it does not, one price is for all that a model reads
+# (genai-prices, which is taken from that page, leaves out a modality's price where it is that of text).
+_ONE_INPUT_PRICE: Final = re.compile(
+    r"gemini-(?:2\.5-pro|3[.-]|4-|(?:pro|flash|flash-lite)-latest)(?!.*(?:tts|image|live|audio))"
+)
+
 # A model's name with the day of one of its versions; Bedrock adds a version number.
 _SNAPSHOT: Final = re.compile(r"(.+)[-@](?:\d{4}-\d{2}-\d{2}|\d{8})(?:-v\d+:\d+)?")
 
@@ -61,6 +67,8 @@ def merged(provider: str, listings: list[Listing], facts: Facts, report: Report)
         windows = [] if index_or_none is None else listings[index_or_none].windows
         offers = _windows(f"{provider}: {name}", windows, facts.offers.get(name), report)
         offers = [(start, _with_writes(f"{provider}: {name}", name, offer, report)) for start, offer in offers]
+        if provider == "gemini" and _ONE_INPUT_PRICE.match(name):
+            _add_sound(f"{provider}: {name}", offers, report)
         if reason := _unusable(provider, name, offers, facts):
             report.add(f"Left out: {reason}", f"{provider}: {name}")
         else:
@@ -82,6 +90,18 @@ def _unusable(provider: str, name: str, windows: Windows, facts: Facts) -> str |
         if offer.base("output") is None or (not offer.base("output") and not free and not embeds):
             return "no output rate"
     return None
+
+
+def _add_sound(subject: str, windows: Windows, report: Report) -> None:
+    """Price sound as text where a model reads it for the one price of all its input."""
+    for _, offer in windows:
+        if offer.base("audio_input") is not None:
+            continue
+        for tier, card in offer.cards.items():
+            for first, rates in card.items():
+                if "input" in rates:
+                    offer.put(tier, first, "audio_input", rates["input"])
+        report.add("Sound at the one price of all input", subject)
 
 
 def _with_writes(subject: str, name: str, offer: Offer, report: Report) -> Offer:

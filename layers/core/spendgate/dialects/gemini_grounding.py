@@ -12,7 +12,7 @@ _QUERIES: Final = ("webSearchQueries", "imageSearchQueries")
 # Grounding on maps, and on an index of one's own: other fees, which nobody can allow.
 _OTHERS: Final = ("googleMapsWidgetContextToken", "retrievalQueries")
 _OTHER_CHUNKS: Final = ("maps", "retrievedContext")
-# Models before Gemini 3 bill each grounded prompt, later ones each query (ai.google.dev/gemini-api/docs/pricing, 2026-11).
+# Models before Gemini 3 bill each grounded prompt, later ones each query (Google's price list, by docs/dialects.md).
 _BY_PROMPT: Final = ("gemini-1.", "gemini-2.")
 
 
