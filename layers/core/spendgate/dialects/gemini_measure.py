@@ -13,7 +13,7 @@ from spendgate.dialects import gemini_fields
 from spendgate.dialects.fields import invalid, under
 from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
 
-# Those that Google documents as images (ai.google.dev/gemini-api/docs/image-understanding, 2026-11).
+# Those that Google documents as images (ai.google.dev/gemini-api/docs/image-understanding).
 _IMAGES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "image/heic", "image/heif"})
 _STILL_BRANDS: Final = (b"heic", b"heix", b"heim", b"heis", b"mif1")
 _HEAD_CHARACTERS: Final = 16
