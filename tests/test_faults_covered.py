@@ -107,6 +107,8 @@ B46  odd values
      core/test_faults.py::test_b46_an_odd_value_is_no_count_and_raises_nothing
      dialects/test_faults.py::test_an_odd_count_holds_the_money_and_raises_nothing
      gateway/test_outcomes.py::test_a_count_that_is_no_whole_number_keeps_the_money_and_hurts_nothing
+     gateway/test_hostile_usage.py::test_a_hostile_count_settles_no_less_than_an_honest_one_or_holds_the_money
+     gateway/test_hostile_usage.py::test_an_answer_with_a_hostile_count_reaches_its_caller_and_its_money_is_accounted_for
 B49  fees of tools
      core/test_feature.py::test_b49_a_feature_without_a_fee_in_the_price_row_is_refused
      dialects/test_faults.py::test_a_server_tool_that_ran_is_not_settled_without_its_fee

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from struct import pack
@@ -33,6 +33,7 @@ EXPECTED_KEYS: Final = frozenset(
 )
 _HEADER_TEXT: Final = 7
 _NUMBERS: Final = frozenset({"above", "context_tokens", "output_tokens_max", "image_tokens_max"})
+_DATA: Final = re.compile(r"^data: ([{].*)$", re.MULTILINE)
 # A long text in a request: so many letters.
 _LONG: Final = re.compile(r"«([0-9]+)»")
 
@@ -64,6 +65,8 @@ class Vector:
     streamed: bool
     answer: bytes
     expected: Expected
+    wire: Mapping[str, Any]
+    content: Mapping[str, Any]
 
     @property
     def offer(self) -> Offer:
@@ -101,7 +104,20 @@ def _vector(file: Path) -> Vector:
         streamed=streamed,
         answer=answer,
         expected=_expected(document["expected"]),
+        wire=document["request"],
+        content=document["answer"],
     )
+
+
+def altered(vector: Vector, edit: Callable[[str], str]) -> bytes:
+    """Return a vector's answer with every JSON document in it edited, and encoded again as it was."""
+    ((form, content),) = vector.content.items()
+    if form == "eventstream":
+        parts = [{name: part if name == "headers" else edit(part) for name, part in one.items()} for one in content]
+        return _answer({form: parts})[1]
+    if form == "json" or not content.lstrip().startswith(("data:", "event:", ":")):
+        return _answer({form: edit(content)})[1]
+    return _DATA.sub(lambda found: "data: " + edit(found[1]), content).encode()
 
 
 def _request(document: Mapping[str, Any], dialect: Dialect) -> Request:
