@@ -202,12 +202,14 @@ class _MessageStream:
 
 def _sum(usages: Iterable[Usage]) -> Usage:
     several = tuple(usages)
-    return Usage(**{name: capped(sum(getattr(usage, name) for usage in several)) for name in BUCKETS})
+    counts: dict[str, Any] = {name: capped(sum(getattr(usage, name) for usage in several)) for name in BUCKETS}
+    return Usage(**counts)
 
 
 def _greatest(usages: Iterable[Usage]) -> Usage:
     several = tuple(usages)
-    return Usage(**{name: max((getattr(usage, name) for usage in several), default=0) for name in BUCKETS})
+    counts: dict[str, Any] = {name: max((getattr(usage, name) for usage in several), default=0) for name in BUCKETS}
+    return Usage(**counts)
 
 
 def _anything_used(counts: Any, *, but: Collection[str]) -> bool:
