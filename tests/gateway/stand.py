@@ -61,6 +61,9 @@ providers:
   claude-host: {{dialect: anthropic, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   strange-host: {{dialect: openai, base_url: "URL/v1", secret: env:OTHER_KEY, framing: {_PLAIN}}}
   strange-claude: {{dialect: anthropic, base_url: "URL", secret: env:OTHER_KEY, framing: {_PLAIN}}}
+  bedrock-host: {{dialect: bedrock, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
+  signed-host: {{dialect: bedrock, base_url: "URL", framing: {_PLAIN}}}
+  bedrock-claude: {{dialect: anthropic, kind: bedrock-anthropic, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   gemini-host: {{dialect: gemini, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   keyless-host: {{dialect: openai, base_url: "URL/v1", secret: env:MISSING_KEY, framing: {_PLAIN}}}
   dead-host:   {{dialect: openai, base_url: "http://127.0.0.1:{CLOSED_PORT}/v1", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
@@ -69,6 +72,9 @@ prices:
   - {{provider: gpt-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: gpt-host, model: dear, input: "5", output: "20", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: claude-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
+  - {{provider: bedrock-host, model: anthropic.claude-demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
+  - {{provider: signed-host, model: anthropic.claude-demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
+  - {{provider: bedrock-claude, model: anthropic.claude-demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: gemini-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: gemini-host, model: seeing, input: "2.50", output: "10", context_tokens: 128000, image_tokens_max: 300, fees: {{web_search: "0.014"}}}}
   - {{provider: gemini-host, model: embed, input: "2.50", output: "0", context_tokens: 2048}}
@@ -80,6 +86,10 @@ prices:
 routes:
   gpt: [{{provider: gpt-host, model: demo}}]
   claude: [{{provider: claude-host, model: demo}}]
+  "us.anthropic.claude-demo-v1:0": [{{provider: bedrock-host, model: anthropic.claude-demo}}]
+  "arn:aws:bedrock:us-east-1:1:application-inference-profile/x": [{{provider: bedrock-host, model: anthropic.claude-demo}}]
+  signed: [{{provider: signed-host, model: anthropic.claude-demo}}]
+  claude-at-bedrock: [{{provider: bedrock-claude, model: anthropic.claude-demo}}]
   gemini: [{{provider: gemini-host, model: demo}}]
   seeing: [{{provider: gemini-host, model: seeing}}]
   embed: [{{provider: gemini-host, model: embed}}]
