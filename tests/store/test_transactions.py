@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from spendgate.core.block import Shape
 from spendgate.core.bound import Quote
 from spendgate.core.budget import Amounts, BudgetPolicy
 from spendgate.core.price import PriceRow, RateCard, Rates, Terms
@@ -28,7 +29,7 @@ from spendgate.store.transactions import (
     trim_steps,
     unknown_steps,
 )
-from spendgate.store.values import decode
+from spendgate.store.values import decode, decode_item
 from tests.store.builders import (
     CHARGED,
     NOW,
@@ -224,13 +225,38 @@ def test_an_unknown_outcome_stops_the_budgets_that_asked_for_it_and_no_other() -
 
 
 def test_a_bill_above_the_bound_is_booked_and_stops_the_leaf_in_the_same_transaction() -> None:
-    _, root, leaf, usage = resolve_steps(TABLE, a_reservation(PATH, usd=40), settled(41), NOW, expected="in_flight")
+    steps = resolve_steps(TABLE, a_reservation(PATH, usd=40), settled(41), NOW, expected="in_flight")
+    _, root, leaf, usage = steps[:4]
 
     assert added(root)[DAY] == 1
     assert "stop" not in plain(root, "UpdateExpression")
     assert (added(leaf)[DAY], added(leaf)["rev"]) == (1, 1)
     assert "stop = if_not_exists(stop" in plain(leaf, "UpdateExpression")
     assert added(usage)["cost"] == 41
+
+
+def test_a_broken_bound_blocks_its_feature_where_it_was_served_and_keeps_the_first_cause() -> None:
+    reservation = a_reservation(PATH, usd=40, shape=Shape(features=("image", "text"), stream=True))
+    served = replace(settled(41), provider="openai", model="house")
+
+    *_, block = resolve_steps(TABLE, reservation, served, NOW, expected="in_flight")
+
+    assert block.subject == "block"
+    assert decode_item(update_of(block)["Key"]) == {"pk": "BLOCK", "sk": "openai#house#image"}
+    assert added(block) == {"violations": 1}
+    for name in ("reservation", "at", "reserved", "billed", "shape"):
+        assert f"{name} = if_not_exists({name}, " in plain(block, "UpdateExpression")
+
+
+def test_a_broken_bound_of_which_nobody_knows_who_served_blocks_all_that_may_have() -> None:
+    quotes = tuple(Quote(candidate=Candidate(provider="openai", model=one), rows=(), terms=Terms()) for one in "ab")
+    reservation = a_reservation(PATH, usd=40, quotes=quotes)
+    billed = replace(settled(41), provider=None, model=None)
+
+    steps = resolve_steps(TABLE, reservation, billed, NOW, expected="in_flight")
+
+    keys = [decode_item(update_of(one)["Key"])["sk"] for one in steps if one.subject == "block"]
+    assert keys == ["openai#a#text", "openai#b#text"]
 
 
 def test_a_bill_of_exactly_the_bound_stops_nothing() -> None:

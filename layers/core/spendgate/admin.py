@@ -14,6 +14,7 @@ from typing import Any, Final
 from spendgate import admin_reconcile as reconciliation
 from spendgate import configuration
 from spendgate.admin_apply import Applier
+from spendgate.admin_blocks import Blocks
 from spendgate.admin_input import invalid, sentence
 from spendgate.admin_plan import Snapshot, is_run, plan
 from spendgate.admin_prices import Prices
@@ -102,6 +103,11 @@ class Admin:
     def prices(self) -> Prices:
         """What models cost."""
         return Prices(self.config, self.catalogue, clock=self.clock)
+
+    @property
+    def blocks(self) -> Blocks:
+        """What a broken bound has blocked."""
+        return Blocks(self.ledger, clock=self.clock)
 
     # --- budgets
 

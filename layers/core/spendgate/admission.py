@@ -8,17 +8,20 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
+from spendgate.core.block import Block, block_on, shape_of
 from spendgate.core.bound import Bound, Offer, bound, largest_cap_that_fits
 from spendgate.core.budget import Amounts, BudgetPolicy, is_unbudgeted
 from spendgate.core.counters import hold_of
+from spendgate.core.money import usd_text
 from spendgate.core.policy import Denied, precedence
 from spendgate.core.price import PriceRow, rows_touching
 from spendgate.core.request import RequestFacts
 from spendgate.core.reservation import IDEMPOTENCY_KEY_LENGTH_MAX, Reservation, new_id
-from spendgate.core.route import Provider, Route
+from spendgate.core.route import Candidate, Provider, Route
 from spendgate.core.window import Measure
 from spendgate.errors import (
     BudgetBusy,
+    CostBoundUnknown,
     NotFound,
     OverBudget,
     PriceUnknown,
@@ -99,6 +102,30 @@ def offers_of(
     )
 
 
+def check_blocks(
+    facts: RequestFacts, blocks: Sequence[Block], candidates: Sequence[Candidate], path: Sequence[BudgetPolicy]
+) -> None:
+    """Refuse what has been billed above its bound, until a person has lifted it; CostBoundUnknown.
+
+    Nobody relies on the bound of a caller whose whole path is unbudgeted.
+    """
+    block = block_on(blocks, candidates, shape_of(facts))
+    if block is None or is_unbudgeted(tuple(path)):
+        return
+    one = block.candidate
+    raise CostBoundUnknown(
+        f"{block.feature} of model {one.model} at provider {one.provider} is blocked: reservation {block.reservation} held "
+        f"{usd_text(block.reserved)} USD at most for it and was billed {usd_text(block.billed)}",
+        facts=RefusalFacts(
+            budget=path[-1].path,
+            field="model",
+            reservation=block.reservation,
+            next_action="call another model, or an operator finds out why and lifts it: "
+            f"spendgate blocks lift {one.provider} {one.model} {block.feature} --reason TEXT",
+        ),
+    )
+
+
 def bound_of(facts: RequestFacts, offers: Sequence[Offer], path: Sequence[BudgetPolicy]) -> Bound:
     """Return the bound; an output cap that is absent is the nearest budget's default, or the model's maximum."""
     defaults = [policy.default_output_tokens for policy in reversed(path) if policy.default_output_tokens is not None]
@@ -137,6 +164,7 @@ def reservation_of(
         output_cap=0 if bounded is None else bounded.output_cap,
         stamped=bounded is not None and bounded.stamped,
         unpriced=bounded is None,
+        shape=shape_of(facts),
         idempotency_key=asked.idempotency_key,
         stops_on_unknown=tuple(policy.path for policy in path if policy.stop_on_unknown),
     )

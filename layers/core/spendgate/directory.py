@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from spendgate.core.block import Block
 from spendgate.core.budget import BudgetPolicy, BudgetState, prefixes
 from spendgate.core.key import Key, hash_secret, is_well_formed
 from spendgate.core.price import PriceRow
@@ -59,6 +60,7 @@ class Directory:
         self._providers: _Cache[Provider] = _Cache(seconds)
         self._prices: _Cache[tuple[PriceRow, ...]] = _Cache(seconds)
         self._runs: _Cache[BudgetPolicy] = _Cache(seconds)
+        self._blocks: _Cache[tuple[Block, ...]] = _Cache(seconds)
 
     async def caller(self, secret: str | None) -> Caller:
         """Return who holds a key; KeyInvalid for a missing, unknown, expired or revoked one."""
@@ -133,9 +135,17 @@ class Directory:
         )
         return rows or ()
 
+    async def blocks(self) -> tuple[Block, ...]:
+        """Return what a broken bound has blocked."""
+        return await self._read(self._blocks, "", self._config.blocks) or ()
+
+    def forget_blocks(self) -> None:
+        """Read anew what is blocked, since a bound was just broken."""
+        self._blocks.clear()
+
     def forget(self) -> None:
         """Read everything anew from now on."""
-        for cache in (self._callers, self._routes, self._providers, self._prices, self._runs):
+        for cache in (self._callers, self._routes, self._providers, self._prices, self._runs, self._blocks):
             cache.clear()
 
     async def _read(self, cache: _Cache[T], name: Hashable, read: Callable[[], T | None]) -> T | None:

@@ -30,6 +30,7 @@ from spendgate.providers import outcome
 from spendgate.providers.attempt import Answer, AnswerTooLarge, Outbound, Unclear, Unsent
 from spendgate.providers.signing import SignatureMissing
 from spendgate.relay import Relay
+from spendgate.store.transactions import broke_bound
 
 _STOPPED: Final = "the gateway was stopped while the call was in flight"
 _ERROR_BYTES_MAX: Final = 1_000_000
@@ -251,6 +252,8 @@ class Exchange:
             parts.fallback.defer(reservation, resolution)
         except LedgerError as error:
             parts.log.exception("a reservation could not be resolved", reservation=reservation.id, error=str(error))
+        if resolution.actual is not None and broke_bound(reservation, resolution.actual):
+            parts.directory.forget_blocks()
         self._tell(resolution)
 
     async def _unknown(self, what: str, *, timed_out: bool, report: UsageReport | None = None) -> OutcomeUnknown:

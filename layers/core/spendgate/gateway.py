@@ -12,7 +12,17 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from spendgate.admission import Asked, Lifetime, Reach, bound_of, check_dialect, offers_of, refusal_of, reservation_of
+from spendgate.admission import (
+    Asked,
+    Lifetime,
+    Reach,
+    bound_of,
+    check_blocks,
+    check_dialect,
+    offers_of,
+    refusal_of,
+    reservation_of,
+)
 from spendgate.calls import Admitted, Call, Parts, Reply
 from spendgate.core.budget import BudgetPolicy, BudgetState, is_within, new_run, run_path
 from spendgate.core.feature import allowance, granted
@@ -149,6 +159,8 @@ class Gateway:
         # From here on the facts, and with them what an answer's meter knows, are those that the budgets allow.
         facts = granted(facts, allowance(path))
         request = replace(request, facts=facts)
+        reachable = slice(None if any(policy.failover for policy in path) else 1)
+        check_blocks(facts, await parts.directory.blocks(), route.candidates[reachable], path)
         offers = offers_of(route, reached, path, life)
         bounded = None if offers is None else bound_of(facts, offers, path)
         reservation = reservation_of(
@@ -181,7 +193,7 @@ class Gateway:
             call=call,
             request=request,
             reservation=reservation,
-            candidates=candidates if any(policy.failover for policy in path) else candidates[:1],
+            candidates=candidates[reachable],
             until=now + life.call,
         )
 

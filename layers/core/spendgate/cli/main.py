@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from spendgate import __version__
-from spendgate.cli import budgets, configuration, keys, prices, reservations, trail
+from spendgate.cli import blocks, budgets, configuration, keys, prices, reservations, trail
 from spendgate.cli.failure import Commands, failing_locally
 from spendgate.cli.session import console_for_people
 
@@ -96,6 +96,7 @@ for command in (
     budgets.stop,
     budgets.resume,
     prices.prices,
+    blocks.blocks,
     reservations.reservations,
     reservations.reconcile,
     trail.audit,

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Literal, get_args
 
+from spendgate.core.block import PLAIN, Shape
 from spendgate.core.bound import Quote
 from spendgate.core.budget import Amounts
 from spendgate.core.counters import Hold
@@ -53,6 +54,7 @@ class Reservation:
     output_cap: int = 0
     stamped: bool = False
     unpriced: bool = False
+    shape: Shape = PLAIN
     idempotency_key: str | None = None
     stops_on_unknown: tuple[str, ...] = ()
     actual: Amounts | None = None

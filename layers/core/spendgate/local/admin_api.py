@@ -70,6 +70,13 @@ class LatchBody(Body):
     reason: str
 
 
+class LiftBody(Body):
+    provider: str
+    model: str
+    feature: str
+    reason: str
+
+
 class PricesBody(Body):
     file: str
 
@@ -105,6 +112,8 @@ def admin_routes(admin: Admin, token: str, *, changed: Callable[[], None] = lamb
         ("GET", "/prices", api.prices),
         ("POST", "/prices", api.add_prices),
         ("GET", "/prices/check", api.check_prices),
+        ("GET", "/blocks", api.blocks),
+        ("POST", "/blocks/lift", api.lift_block),
         ("GET", "/audit", api.audit),
         ("GET", "/events", api.events),
     ]
@@ -192,6 +201,18 @@ class _Api:
     async def check_prices(self, request: Request) -> dict[str, Any]:
         _query(request)
         return await _in_thread(self._admin.prices.check)
+
+    async def blocks(self, request: Request) -> dict[str, Any]:
+        _query(request)
+        return await _in_thread(self._admin.blocks.list)
+
+    async def lift_block(self, request: Request) -> dict[str, Any]:
+        body, by = await _body(request, LiftBody), _operator(request)
+        return await _in_thread(
+            lambda: self._admin.blocks.lift(
+                provider=body.provider, model=body.model, feature=body.feature, reason=body.reason, by=by
+            )
+        )
 
     async def audit(self, request: Request) -> dict[str, Any]:
         _query(request)

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from spendgate.core.block import Block
 from spendgate.core.budget import BudgetState, prefixes
 from spendgate.core.event import Event
 from spendgate.core.key import Key
@@ -15,6 +16,7 @@ from spendgate.core.route import Candidate, Framing, Provider, Route
 from spendgate.core.window import instant, parse_instant
 from spendgate.errors import BudgetMissing, RevisionConflict
 from spendgate.store import events, items
+from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
 from spendgate.store.transactions import STEPS_MAX, Step, Update, put_new, raise_rev_step
 from spendgate.store.values import decode_item, encode_item
@@ -180,6 +182,10 @@ class Config:
             put: Any = {"Put": {"TableName": self.table, "Item": encode_item(named)}}
             steps.append(Step(write=put, subject="event", name=alias))
         return steps
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Return what a broken bound has blocked. The ledger writes it, with the settlement that showed it."""
+        return Reader(self.ledger_table, self.client, self.timing).blocks()
 
     # -- what the file manages ---------------------------------------------------------------------------------------
 

@@ -6,10 +6,12 @@ JSON text: smaller, and cheaper to write than a map.
 
 import json
 from collections.abc import Mapping
+from dataclasses import asdict
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any, Final
 
+from spendgate.core.block import PLAIN, Block, Shape
 from spendgate.core.bound import Quote
 from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, RunPolicy, Stop, parent
 from spendgate.core.counters import RESERVED, UNKNOWN, Hold
@@ -21,6 +23,7 @@ from spendgate.core.window import MEASURES, counter_window, instant, parse_insta
 
 TREE_ROOT: Final = "/"
 OPEN_SHARDS: Final = 16
+BLOCKS: Final = "BLOCK"
 # Resolved reservations are kept so long that every counter but a lifetime's can be proven from them.
 RETENTION: Final = timedelta(days=400)
 
@@ -47,6 +50,11 @@ def usage_key(reservation: Reservation, provider: str, model: str, row_id: str) 
     """Return the key of the leaf's usage record of the reservation's day."""
     day = f"{reservation.created_at:%Y-%m-%d}"
     return {"pk": f"USAGE#{reservation.path}", "sk": f"{day}#{provider}#{model}#{row_id}"}
+
+
+def block_key(candidate: Candidate, feature: str) -> Key:
+    """Return the key of a block. There are few, and all are in one partition: one query reads them."""
+    return {"pk": BLOCKS, "sk": f"{candidate.provider}#{candidate.model}#{feature}"}
 
 
 def leaf_day(path: str, day: str) -> str:
@@ -144,6 +152,7 @@ def encode_reservation(reservation: Reservation) -> Item:
         "bound_tokens": [reservation.input_tokens_max, reservation.output_tokens_max, reservation.output_cap],
         "stamped": reservation.stamped or None,
         "unpriced": reservation.unpriced or None,
+        "shape": encode_shape(reservation.shape) or None,
         "idempotency_key": reservation.idempotency_key,
         "stops_on_unknown": list(reservation.stops_on_unknown) or None,
         "actual": None if reservation.actual is None else encode_amounts(reservation.actual),
@@ -186,6 +195,7 @@ def decode_reservation(item: Mapping[str, Any]) -> Reservation:
         output_cap=cap,
         stamped=item.get("stamped", False),
         unpriced=item.get("unpriced", False),
+        shape=_decode_shape(item.get("shape", {})),
         idempotency_key=item.get("idempotency_key"),
         stops_on_unknown=tuple(item.get("stops_on_unknown", ())),
         actual=Amounts(**item["actual"]) if "actual" in item else None,
@@ -201,6 +211,32 @@ def decode_reservation(item: Mapping[str, Any]) -> Reservation:
     )
 
 
+def encode_shape(shape: Shape) -> Item:
+    """Return what of a shape is not that of a plain request."""
+    plain = asdict(PLAIN)
+    return {
+        name: list(value) if name == "features" else value
+        for name, value in asdict(shape).items()
+        if value != plain[name]
+    }
+
+
+def decode_block(item: Mapping[str, Any]) -> Block:
+    """Return a block from its item (plain values)."""
+    return Block(
+        candidate=Candidate(provider=item["provider"], model=item["model"]),
+        feature=item["feature"],
+        reservation=item["reservation"],
+        budget=item["budget"],
+        dialect=item["dialect"],
+        at=parse_instant(item["at"]),
+        reserved=item["reserved"],
+        billed=item["billed"],
+        shape=_decode_shape(item["shape"]),
+        violations=item["violations"],
+    )
+
+
 def encode_usage(usage: Usage) -> Item:
     """Return the buckets that are not empty, and fees as ``fee:<kind>``."""
     record = {bucket: count for bucket in BUCKETS if (count := getattr(usage, bucket))}
@@ -211,6 +247,10 @@ def decode_usage(record: Mapping[str, int]) -> Usage:
     """Return the usage that ``encode_usage`` wrote."""
     fees = tuple((name.removeprefix("fee:"), units) for name, units in record.items() if name.startswith("fee:"))
     return Usage(**{name: count for name, count in record.items() if name in BUCKETS}, fees=fees)
+
+
+def _decode_shape(record: Mapping[str, Any]) -> Shape:
+    return Shape(**{**record, **({"features": tuple(record["features"])} if "features" in record else {})})
 
 
 @lru_cache(maxsize=512)

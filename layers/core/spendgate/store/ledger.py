@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from spendgate.core.block import Block
 from spendgate.core.budget import BudgetPolicy, BudgetState, Stop
 from spendgate.core.event import Event
 from spendgate.core.policy import AdmittedByEviction, Denied, refusal_before, verdict
@@ -34,6 +35,7 @@ from spendgate.store.transact import ConditionsFailed, Failed, transact
 from spendgate.store.transactions import (
     EVICTIONS_MAX,
     Step,
+    lift_steps,
     policy_steps,
     reserve_steps,
     resolve_steps,
@@ -158,6 +160,11 @@ class Ledger(Reader):
             return
         steps = resume_steps(self.table, path, state.policy.rev)
         self._operate(steps, event, RevisionConflict(f"budget {path} was changed by somebody else"))
+
+    def lift(self, block: Block, event: Event) -> None:
+        """Take a block away as it was read; RevisionConflict where it is gone, or another bill has broken the bound."""
+        changed = f"the block of {block.feature} at {block.candidate.provider}/{block.candidate.model} has changed"
+        self._operate(lift_steps(self.table, block), event, RevisionConflict(changed))
 
     def trim(self, state: BudgetState, now: datetime) -> bool:
         """Evict old hour buckets and remove the counters of past periods; False if there was nothing, or it moved.

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from spendgate.core.block import Block
 from spendgate.core.budget import BudgetState, is_within
 from spendgate.core.event import Event
 from spendgate.core.reservation import UNRESOLVED, Reservation, State
@@ -88,6 +89,10 @@ class Reader:
     def usage_records(self, path: str) -> tuple[Mapping[str, Any], ...]:
         """Return the usage records of one leaf budget, by day, provider, model and price row (``sk``)."""
         return tuple(self._query_table(f"USAGE#{path}"))
+
+    def blocks(self) -> tuple[Block, ...]:
+        """Return what a broken bound has blocked, by provider, model and feature."""
+        return tuple(items.decode_block(item) for item in self._query_table(items.BLOCKS))
 
     def events(self, day: str) -> tuple[Event, ...]:
         """Return what operators did on one UTC day, the oldest first."""

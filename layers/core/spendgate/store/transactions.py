@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from spendgate.core.block import Block
 from spendgate.core.budget import Amounts, BudgetPolicy, Stop
 from spendgate.core.counters import RESERVED, Hold, on_reserve, on_resolve, on_unknown
 from spendgate.core.policy import guards
@@ -24,7 +25,7 @@ from spendgate.store.values import encode, encode_item
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import TransactWriteItemTypeDef as Write
 
-Subject = Literal["reservation", "idempotency", "budget", "usage", "event", "key"]
+Subject = Literal["reservation", "idempotency", "budget", "usage", "event", "key", "block"]
 
 # DynamoDB's own limit: docs.aws.amazon.com/amazondynamodb TransactWriteItems, "up to 100 action requests".
 STEPS_MAX: Final = 100
@@ -202,7 +203,8 @@ def resolve_steps(
 ) -> list[Step]:
     """End a reservation that is in state ``expected``: the record, every budget, and the leaf's usage record.
 
-    What is settled above the reservation is booked as it is, and stops the leaf budget.
+    What is settled above the reservation is booked as it is, stops the leaf budget, and blocks what was bounded wrongly:
+    in this very transaction, so that no block is ever lost.
     """
     actual = resolved_amounts(reservation, resolution)
     record = _record_update(table, reservation, resolution, expected, now)
@@ -210,13 +212,34 @@ def resolve_steps(
     for hold in reservation.holds:
         changes = on_resolve(hold, reservation.asked, actual, was_unknown=expected == "unknown")
         update = Update(table, items.budget_key(hold.budget)).add(changes).exists()
-        if hold.budget == reservation.path and actual.usd > reservation.asked.usd and not reservation.unpriced:
+        if hold.budget == reservation.path and broke_bound(reservation, actual):
             _latch(update, "a provider billed more than the bound of a call", reservation.id, now)
         if update.writes:
             steps.append(Step(write=update.write(), subject="budget", name=hold.budget))
     usage = _usage_update(table, reservation, resolution, actual)
     steps.append(Step(write=usage.write(), subject="usage", name=reservation.path))
+    if broke_bound(reservation, actual):
+        steps += _block_steps(table, reservation, resolution, actual, now)
     return _checked(steps)
+
+
+def broke_bound(reservation: Reservation, actual: Amounts) -> bool:
+    """Tell whether a call cost more than was promised of it; of a call without a price nothing was."""
+    return actual.usd > reservation.asked.usd and not reservation.unpriced
+
+
+def lift_steps(table: str, block: Block) -> list[Step]:
+    """Take a block away, if nothing has happened since it was read."""
+    delete: Write = {
+        "Delete": {
+            "TableName": table,
+            "Key": encode_item(items.block_key(block.candidate, block.feature)),
+            "ConditionExpression": "#v = :v",
+            "ExpressionAttributeNames": {"#v": "violations"},
+            "ExpressionAttributeValues": {":v": encode(block.violations)},
+        }
+    }
+    return [Step(write=delete, subject="block", name=block.feature)]
 
 
 def resolved_amounts(reservation: Reservation, resolution: Resolution) -> Amounts:
@@ -326,6 +349,34 @@ def _claim_step(table: str, reservation: Reservation, key: str) -> Step:
         "expires_at": int((reservation.created_at + items.RETENTION).timestamp()),
     }
     return Step(write=put_new(table, claim), subject="idempotency", name=key)
+
+
+def _block_steps(
+    table: str, reservation: Reservation, resolution: Resolution, actual: Amounts, now: datetime
+) -> list[Step]:
+    """Block the feature at the candidate that served, or at each that may have; a block keeps its first cause."""
+    provider, model = resolution.provider or reservation.provider, resolution.model or reservation.model
+    feature = reservation.shape.features[0]
+    cause: dict[str, object] = {
+        "feature": feature,
+        "reservation": reservation.id,
+        "budget": reservation.path,
+        "dialect": reservation.dialect,
+        "at": instant(now),
+        "reserved": reservation.asked.usd,
+        "billed": actual.usd,
+        "shape": items.encode_shape(reservation.shape),
+    }
+    candidates = dict.fromkeys(quote.candidate for quote in reservation.quotes)
+    if provider is not None and model is not None:
+        candidates = {Candidate(provider=provider, model=model): None}
+    steps = []
+    for one in candidates:
+        update = Update(table, items.block_key(one, feature)).add({"violations": 1})
+        for name, value in {"provider": one.provider, "model": one.model, **cause}.items():
+            update.set_once(name, value)
+        steps.append(Step(write=update.write(), subject="block", name=feature))
+    return steps
 
 
 def _record_update(
