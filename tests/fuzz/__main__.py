@@ -9,45 +9,15 @@ import os
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 from tests.fuzz.case import Outcome, drawn, run
 from tests.fuzz.requests import DRAWN, Ask
+from tests.fuzz.tally import Tally, batch
 
 _BATCH = 500
 SHRINKS_MAX = 3000
-
-
-@dataclass(slots=True)
-class Tally:
-    """What one dialect's cases came to."""
-
-    cases: int = 0
-    refused: int = 0
-    ratio: float = 0.0
-    wrong: list[tuple[str, str]] = field(default_factory=list)
-
-    def add(self, other: Tally) -> None:
-        self.cases += other.cases
-        self.refused += other.refused
-        self.ratio = max(self.ratio, other.ratio)
-        self.wrong += other.wrong
-
-
-def batch(task: tuple[str, int, int, int]) -> tuple[str, Tally]:
-    """Run the cases of one dialect from one number to another."""
-    dialect, seed, start, stop = task
-    tally = Tally()
-    for number in range(start, stop):
-        name = f"{seed}/{number}"
-        outcome = run(drawn(dialect, name), name)
-        tally.cases += 1
-        tally.refused += outcome.refused is not None
-        tally.ratio = max(tally.ratio, outcome.ratio)
-        if outcome.wrong:
-            tally.wrong.append((name, outcome.wrong))
-    return dialect, tally
 
 
 def smallest(ask: Ask, seed: str, *, tries_max: int = SHRINKS_MAX) -> tuple[Ask, Outcome]:

@@ -19,9 +19,10 @@ from spendgate.core.price import PriceRow, RateCard
 from spendgate.core.request import RequestFacts
 from spendgate.dialects import anthropic_messages, openai_chat
 from tests.fuzz import answers, bill, prices, reading, reading_openai, reading_others, requests, values
-from tests.fuzz.__main__ import batch, smallest
+from tests.fuzz.__main__ import smallest
 from tests.fuzz.case import drawn, run
 from tests.fuzz.requests import DRAWN
+from tests.fuzz.tally import batch
 
 CASES = 250
 SEED = 3
