@@ -30,6 +30,7 @@ from spendgate.gateway import Gateway
 from spendgate.local import ministack
 from spendgate.observability import JsonLog
 from spendgate.providers.attempt import Pool
+from spendgate.providers.signing import Signer
 from spendgate.settings import Settings
 from spendgate.store.client import dynamodb
 from spendgate.store.config import Config
@@ -217,6 +218,7 @@ def rig(store_url: str) -> Rig:
             randomness=secrets.token_bytes,
             offload=offload,
             log=log,
+            sign=Signer(region=settings.region).sign,
         )
     )
     made = Rig(
