@@ -62,13 +62,12 @@ def worst(read: Reading, prices: tuple[Price, ...], account: Account, allowed: d
         fees = sum(Fraction(count * price.fees[name]) for name, count in uses.items())
         for tier, speed, geo, factor in _terms(read, price, account):
             card = price.cards[tier]
-            counts = {most, *(step.last_below for step in card.steps if 0 < step.last_below < most)}
+            counts = {most, *(step.last_below for step in card.steps if untold < step.last_below < most)}
             for count in counts:
                 rates = card.at(count)
                 # What no count shows can only be said to have been read afresh.
-                hidden = min(untold, count)
-                buckets = _dearest(read, rates, count - hidden)
-                buckets["input"] = buckets.get("input", 0) + hidden
+                buckets = _dearest(read, rates, count - untold)
+                buckets["input"] = buckets.get("input", 0) + untold
                 total = sum((rates[name] * number for name, number in buckets.items()), rates["output"] * output)
                 amount = total * factor + fees
                 if best is None or amount > best.amount:
