@@ -46,7 +46,9 @@ def test_a_request_without_server_features_needs_no_allowance() -> None:
 
 @pytest.mark.parametrize("allowed", [{}, {"web_fetch": 9}, {"web_search": 0}])
 def test_a_feature_that_no_budget_allows_is_refused_by_name_with_how_to_allow_it(allowed: dict[str, int]) -> None:
-    with pytest.raises(CostBoundUnknown, match="web_search, which no budget") as caught:
+    with pytest.raises(
+        CostBoundUnknown, match="web_search, which neither a budget of the path nor the route allows"
+    ) as caught:
         granted(asking(SEARCH), allowed)
 
     assert caught.value.facts.field == "tools[0]"

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spendgate.core.request import Demand
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.measure import json_bytes
@@ -243,11 +244,62 @@ def test_harmless_options_pass() -> None:
     assert not read(**options).facts.structured
 
 
+IMAGE: dict[str, Any] = {"type": "input_image", "image_url": "data:image/png;base64," + "A" * 9_000, "detail": "low"}
+
+
+def test_media_are_counted_wherever_they_stand_and_their_bytes_are_not() -> None:
+    """B21: a hundred bytes may hold an image of any size."""
+    parts = [IMAGE, {"type": "input_file", "file_data": "A" * 9_000, "filename": "a.pdf"}]
+    screen = {"type": "computer_screenshot", "image_url": "data:" + "A" * 9_000}
+    items = [
+        {
+            "role": "user",
+            "content": [*parts, {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}],
+        },
+        {"role": "assistant", "content": [{"type": "output_text", "text": "hi"}]},
+        RESULT | {"output": [*parts, {"type": "input_image", "file_id": "file_1"}]},
+        CUSTOM_RESULT | {"output": [IMAGE]},
+        {"type": "computer_call_output", "call_id": "call_3", "output": screen},
+    ]
+
+    facts = read(input=items).facts
+
+    assert [(item.kind, item.detail, item.count) for item in facts.media] == [
+        ("image", "low", 3),
+        ("document", None, 2),
+        ("audio", None, 1),
+        ("image", None, 1),
+        ("image", "original", 1),
+    ]
+    assert facts.media[0].field == "input[0].content[0]"
+    assert facts.text_bytes + facts.json_bytes < 400
+    assert facts.tool_results == 3
+
+
+@pytest.mark.parametrize(
+    "changes,field,uses",
+    [
+        ({"previous_response_id": "resp_1"}, "previous_response_id", 1),
+        ({"conversation": "conv_1"}, "conversation", 1),
+        ({"conversation": {"id": "conv_1"}}, "conversation", 1),
+        ({"input": [{"id": "msg_1"}]}, "input[0]", 1),
+        ({"input": [USER, {"type": "item_reference", "id": "msg_1"}, {"id": "msg_2"}]}, "input[1]", 2),
+        ({"input": [{"id": "msg_1"}], "previous_response_id": "resp_1"}, "input[0]", 2),
+    ],
+)
+def test_what_the_server_holds_is_a_demand_that_says_how_many_references_there_are(
+    changes: dict[str, Any], field: str, uses: int
+) -> None:
+    request = read(**changes)
+
+    assert request.facts.demands == (Demand(feature="server_state", field=field, uses=uses, turns=1),)
+    # Its pages and images are billed beside the context of some models, which then bound none of it.
+    assert [(item.kind, item.field) for item in request.facts.media] == [("document", field)]
+
+
 @pytest.mark.parametrize(
     "changes,field",
     [
-        ({"previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"conversation": "conv_1"}, "conversation"),
         ({"prompt": {"id": "pmpt_1"}}, "prompt"),
         ({"background": True}, "background"),
         ({"background_options": {}}, "background_options"),
@@ -275,15 +327,11 @@ def test_harmless_options_pass() -> None:
         ({"input": [{"type": "tool_search_call", "execution": "server", "arguments": {}}]}, "input[0].execution"),
         ({"tools": [TOOL | {"async": True}]}, "tools[0].async"),
         ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
-        ({"input": [{"id": "msg_1"}]}, "input[0]"),
-        ({"input": [USER, {"type": "item_reference", "id": "msg_1"}]}, "input[1]"),
         ({"input": [{"type": "compaction", "encrypted_content": "x"}]}, "input[0]"),
         ({"input": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}]}, "input[0]"),
         ({"input": [CALL | {"caller": {"type": "program", "caller_id": "p"}}]}, "input[0].caller"),
-        ({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "u"}]}]}, "input[0].content[0]"),
-        ({"input": [{"role": "user", "content": [{"type": "input_file", "file_id": "f"}]}]}, "input[0].content[0]"),
-        ({"input": [{"role": "user", "content": [{"type": "input_audio"}]}]}, "input[0].content[0]"),
-        ({"input": [RESULT | {"output": [{"type": "input_image", "image_url": "u"}]}]}, "input[0].output[0]"),
+        ({"input": [RESULT | {"output": [{"type": "input_audio", "input_audio": {}}]}]}, "input[0].output[0]"),
+        ({"input": [{"role": "user", "content": [{"type": "input_image", "detail": "huge"}]}]}, "input[0].content[0].detail"),
         ({"input": [{"type": "reasoning", "id": "rs_1", "summary": []}]}, "input[0]"),
         ({"input": [{"type": "reasoning", "id": "rs_1", "content": None, "encrypted_content": ""}]}, "input[0]"),
         ({"input": [REASONING | {"encrypted_content": None}]}, "input[0]"),

@@ -65,6 +65,10 @@ providers:
   signed-host: {{dialect: bedrock, base_url: "URL", framing: {_PLAIN}}}
   bedrock-claude: {{dialect: anthropic, kind: bedrock-anthropic, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   gemini-host: {{dialect: gemini, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
+  listing-host: {{dialect: openai, base_url: "URL/v1", secret: env:PROVIDER_KEY, framing: {_PLAIN}, free_fields: [shiny]}}
+  listing-claude: {{dialect: anthropic, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN},
+                    free_fields: [shiny], free_betas: [shiny-2027-01-01]}}
+  listing-gemini: {{dialect: gemini, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}, free_fields: [shiny]}}
   keyless-host: {{dialect: openai, base_url: "URL/v1", secret: env:MISSING_KEY, framing: {_PLAIN}}}
   dead-host:   {{dialect: openai, base_url: "http://127.0.0.1:{CLOSED_PORT}/v1", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   dead-claude: {{dialect: anthropic, base_url: "http://127.0.0.1:{CLOSED_PORT}", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
@@ -80,6 +84,10 @@ prices:
   - {{provider: gemini-host, model: embed, input: "2.50", output: "0", context_tokens: 2048}}
   - {{provider: strange-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: strange-claude, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
+  - {{provider: listing-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096,
+     fees: {{web_search: "0.01"}}}}
+  - {{provider: listing-claude, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
+  - {{provider: listing-gemini, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: keyless-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: dead-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: dead-claude, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
@@ -95,6 +103,11 @@ routes:
   embed: [{{provider: gemini-host, model: embed}}]
   strange: [{{provider: strange-host, model: demo}}]
   strange-claude: [{{provider: strange-claude, model: demo}}]
+  listing: [{{provider: listing-host, model: demo}}]
+  listing-claude: [{{provider: listing-claude, model: demo}}]
+  listing-gemini: [{{provider: listing-gemini, model: demo}}]
+  half-listing: [{{provider: listing-host, model: demo}}, {{provider: gpt-host, model: demo}}]
+  searching: {{candidates: [{{provider: listing-host, model: demo}}], allow: {{web_search: 2, server_state: 1}}}}
   keyless: [{{provider: keyless-host, model: demo}}]
   dead: [{{provider: dead-host, model: demo}}]
   dead-claude: [{{provider: dead-claude, model: demo}}]

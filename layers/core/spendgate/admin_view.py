@@ -165,13 +165,19 @@ def provider_view(provider: Provider) -> dict[str, Any]:
     for name in _PROVIDER_OPTIONS:
         if getattr(provider, name) is not None:
             view[name] = getattr(provider, name)
+    for name in ("free_fields", "free_betas"):
+        if getattr(provider, name):
+            view[name] = list(getattr(provider, name))
     if provider.framing != Framing():
         view["framing"] = asdict(provider.framing)
     return view
 
 
 def route_view(route: Route) -> dict[str, Any]:
-    return {"candidates": [{"provider": one.provider, "model": one.model} for one in route.candidates]}
+    view: dict[str, Any] = {"candidates": [{"provider": one.provider, "model": one.model} for one in route.candidates]}
+    if route.allow:
+        view["allow"] = dict(route.allow)
+    return view
 
 
 def price_view(row: PriceRow) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from spendgate.configuration_model import (
     LimitsEntry,
     PriceEntry,
     ProviderEntry,
+    RouteEntry,
     did_you_mean,
     validated,
 )
@@ -175,12 +176,17 @@ class _Reader:
         routes = []
         self._check_mapping("routes")
         for name in self._names("routes"):
-            place = ("routes", name)
+            place: Place = ("routes", name)
             if _ROUTE.fullmatch(name) is None:
                 self._findings.add(place, "a route has 1 to 128 printable ASCII characters without spaces")
-            candidates = self._candidates(self._document["routes"][name], place)
+            listed, allow = self._document["routes"][name], {}
+            if isinstance(listed, dict):
+                entry = self._entry(RouteEntry, listed, place)
+                listed, allow = listed.get("candidates"), {} if entry is None else entry.allow
+                place = (*place, "candidates")
+            candidates = self._candidates(listed, place)
             self._check_candidates(candidates, place)
-            routes.append(Route(name=name, candidates=tuple(candidates.values())))
+            routes.append(Route(name=name, candidates=tuple(candidates.values()), allow=tuple(sorted(allow.items()))))
         return tuple(routes)
 
     def budgets(self) -> tuple[BudgetPolicy, ...]:

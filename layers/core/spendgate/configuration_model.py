@@ -10,7 +10,7 @@ from difflib import get_close_matches
 from types import UnionType
 from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from spendgate.configuration_scalars import (
     EPOCH,
@@ -19,6 +19,7 @@ from spendgate.configuration_scalars import (
     Count,
     DateText,
     Factor,
+    FieldName,
     Instant,
     ModelName,
     Percent,
@@ -69,6 +70,8 @@ class ProviderEntry(Entry):
     kind: str | None = None
     api_version: ApiVersion | None = None
     cap_includes_reasoning: bool | None = None
+    free_fields: Annotated[list[FieldName], Field(max_length=64)] = []
+    free_betas: Annotated[list[FieldName], Field(max_length=64)] = []
 
     @field_validator("kind")
     @classmethod
@@ -157,9 +160,26 @@ class PriceEntry(CardEntry):
         return service
 
 
+def _known_features(value: dict[str, int]) -> dict[str, int]:
+    for name in value:
+        if name not in FEATURES:
+            raise ValueError(f"has a feature that cannot be allowed{did_you_mean(name, FEATURES)}")
+    return value
+
+
+Allow = Annotated[dict[str, Uses], AfterValidator(_known_features)]
+
+
 class CandidateEntry(Entry):
     provider: str
     model: ModelName
+
+
+class RouteEntry(Entry):
+    """A route that says more than its candidates; they are read one by one, as those of a plain list are."""
+
+    candidates: Any
+    allow: Allow = {}
 
 
 class UsdWindows(Entry):
@@ -200,15 +220,7 @@ class BudgetEntry(Entry):
     default_output_tokens: Positive | None = None
     failover: bool = False
     runs: RunsEntry | None = None
-    allow: dict[str, Uses] = {}
-
-    @field_validator("allow")
-    @classmethod
-    def _known_features(cls, value: dict[str, int]) -> dict[str, int]:
-        for name in value:
-            if name not in FEATURES:
-                raise ValueError(f"has a feature that cannot be allowed{did_you_mean(name, FEATURES)}")
-        return value
+    allow: Allow = {}
 
 
 class KeyEntry(Entry):

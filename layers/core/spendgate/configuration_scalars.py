@@ -22,6 +22,7 @@ EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 FACTOR_PLACES_MAX: Final = 6
 EXPIRE_AFTER_MAX: Final = timedelta(days=366)
 
+_FIELD_NAME: Final = re.compile(r"[A-Za-z0-9._-]{1,64}", re.ASCII)
 _AMOUNT = re.compile(r"(?:0|[1-9][0-9]{0,23})(?:\.[0-9]+)?", re.ASCII)
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _INSTANT = re.compile(
@@ -110,6 +111,12 @@ def _span(value: object) -> timedelta:
     return span
 
 
+def _field_name(value: object) -> str:
+    if not isinstance(value, str) or _FIELD_NAME.fullmatch(value) is None:
+        raise ValueError("must be a name of 1 to 64 letters, digits, '.', '_' and '-'")
+    return value
+
+
 def _model_name(value: object) -> str:
     if not isinstance(value, str) or not _MODEL.fullmatch(value):
         raise ValueError(
@@ -139,6 +146,7 @@ Instant = Annotated[datetime, PlainValidator(_instant)]
 DateText = Annotated[str, PlainValidator(_date_text)]
 Span = Annotated[timedelta, PlainValidator(_span)]
 ModelName = Annotated[str, PlainValidator(_model_name)]
+FieldName = Annotated[str, PlainValidator(_field_name)]
 ApiVersion = Annotated[str, PlainValidator(_api_version)]
 CatalogueName = Annotated[str, PlainValidator(_catalogue_name)]
 Uses = Annotated[int, PlainValidator(_whole(0, USES_MAX))]

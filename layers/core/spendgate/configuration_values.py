@@ -32,6 +32,8 @@ def provider(name: str, entry: ProviderEntry) -> Provider:
         kind=entry.kind,
         api_version=entry.api_version,
         cap_includes_reasoning=entry.cap_includes_reasoning,
+        free_fields=tuple(dict.fromkeys(entry.free_fields)),
+        free_betas=tuple(dict.fromkeys(entry.free_betas)),
     )
 
 

@@ -32,10 +32,11 @@ from spendgate.core.policy import rooms_left
 from spendgate.core.reservation import Reservation, is_id
 from spendgate.core.route import Candidate, Route
 from spendgate.core.window import Measure
-from spendgate.dialects.dialect import Free, Request
+from spendgate.dialects.dialect import Free, ReadRequest, Request
 from spendgate.dialects.json_strict import parse_object
+from spendgate.dialects.listed import listed_by_all, read_listed
 from spendgate.directory import Caller
-from spendgate.errors import LedgerUnavailable, ModelNotAllowed, NotFound, RefusalFacts, RequestInvalid
+from spendgate.errors import FieldUnlisted, LedgerUnavailable, ModelNotAllowed, NotFound, RefusalFacts, RequestInvalid
 from spendgate.exchange import Exchange, pass_through
 from spendgate.metering import unbilled
 from spendgate.providers.attempt import Outbound
@@ -67,7 +68,7 @@ class Gateway:
     async def pass_free(self, call: Call, free: Free) -> Reply:
         """Pass a call through that is free, so nothing is reserved; the key is checked as it stands now."""
         caller = await self._parts.directory.read_caller(call.secret)
-        request = free.read(self._parsed(call), call.headers, call.query, call.path)
+        request = await self._read(call, caller, free.read)
         route = await self._route(caller, request.facts.model)
         candidate = route.candidates[0]
         reached = await self._reach(candidate)
@@ -133,7 +134,7 @@ class Gateway:
 
     async def _admit(self, call: Call) -> Admitted:
         caller = await self._parts.directory.caller(call.secret)
-        request = call.dialect.read(self._parsed(call), call.headers, call.query, call.path)
+        request = await self._read(call, caller, call.dialect.read)
         for _ in range(ADMISSION_TRIES_MAX):
             try:
                 return await self._reserve(call, request, caller)
@@ -143,6 +144,19 @@ class Gateway:
                 self._parts.directory.forget_run(reread.path)
                 caller = await self._parts.directory.read_caller(call.secret)
         raise LedgerUnavailable("the budgets of the path change faster than a call can be made", retry_after_seconds=1)
+
+    async def _read(self, call: Call, caller: Caller, read: ReadRequest) -> Request:
+        """Return the request, with what no list of fields knows only where every provider of the route has listed it."""
+        body = self._parsed(call)
+        try:
+            return read(body, call.headers, call.query, call.path)
+        except FieldUnlisted:
+            model = call.path.get("model", body.get("model"))
+            if not isinstance(model, str):
+                raise
+            route = await self._route(caller, model)
+            reached = [(await self._reach(candidate)).provider for candidate in route.candidates]
+            return read_listed(read, body, call.headers, call.query, call.path, listed=listed_by_all(reached))
 
     def _parsed(self, call: Call) -> dict[str, Any]:
         encoding = call.headers.get("content-encoding")
@@ -157,7 +171,7 @@ class Gateway:
         life = self._lifetime(call, now)
         path = self._path(caller, call.run, now)
         # From here on the facts, and with them what an answer's meter knows, are those that the budgets allow.
-        facts = granted(facts, allowance(path))
+        facts = granted(facts, allowance(path, route.allow))
         request = replace(request, facts=facts)
         reachable = slice(None if any(policy.failover for policy in path) else 1)
         check_blocks(facts, await parts.directory.blocks(), route.candidates[reachable], path)

@@ -37,9 +37,13 @@ class Loop:
     uncapped: int = 0
 
 
-def allowance(path: Sequence[BudgetPolicy]) -> dict[str, int]:
-    """Return how often a call may use each feature: of several budgets that name it, the nearest to the leaf says."""
-    return {feature: uses for policy in path for feature, uses in policy.allow}
+def allowance(path: Sequence[BudgetPolicy], route: Sequence[tuple[str, int]] = ()) -> dict[str, int]:
+    """Return how often a call may use each feature: of several budgets that name it, the nearest to the leaf says.
+
+    What a route allows is for callers whose budgets say nothing of the feature: a budget is who pays, and its own word,
+    a 0 too, is never widened by the name that a caller asks for.
+    """
+    return dict(route) | {feature: uses for policy in path for feature, uses in policy.allow}
 
 
 def granted(facts: RequestFacts, allowed: Mapping[str, int]) -> RequestFacts:
@@ -71,8 +75,9 @@ def _granted(demand: Demand, allowed: int) -> Demand:
     if not allowed:
         raise _refused(
             demand,
-            f"{demand.field} lets the provider use {demand.feature}, which no budget of the path allows",
-            f"send the call without it, or an operator adds allow: {{{demand.feature}: 5}} to the budget",
+            f"{demand.field} lets the provider use {demand.feature}, which neither a budget of the path nor the route "
+            "allows",
+            f"send the call without it, or an operator adds allow: {{{demand.feature}: 5}} to the budget or the route",
         )
     if demand.states_uses and demand.uses is None:
         raise _refused(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from spendgate.core.feature import loop_of
+from spendgate.core.feature import SERVER_STATE, loop_of
 from spendgate.core.media import SOUND, Media, filling, media_tokens
 from spendgate.core.price import PriceRow, Rates
 from spendgate.core.request import RequestFacts
@@ -101,6 +101,9 @@ def rates_of_media(facts: RequestFacts, rates: Rates) -> tuple[int, ...]:
     if sound is not None:
         if rates.audio_input is None:
             raise _no_audio_rate(sound)
+        found.append(rates.audio_input)
+    elif rates.audio_input is not None and any(demand.feature == SERVER_STATE for demand in facts.demands):
+        # Nobody here knows what is held at the server.
         found.append(rates.audio_input)
     return tuple(found)
 

@@ -31,6 +31,8 @@ class Provider:
     project's data stays (``none``: nowhere in particular); undeclared is the dearest. ``prices`` is the shipped
     catalogue whose prices are this provider's; None is the one of its name. ``api_version`` is Azure's, where its
     deployments stand in the path. ``cap_includes_reasoning`` declares what the kind does not know of this host.
+    ``free_fields`` and ``free_betas`` are fields of a request and beta names that no list knows yet, and of which an operator
+    knows that they cost nothing.
     """
 
     name: str
@@ -46,6 +48,8 @@ class Provider:
     kind: str | None = None
     api_version: str | None = None
     cap_includes_reasoning: bool | None = None
+    free_fields: tuple[str, ...] = ()
+    free_betas: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +62,11 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """A name that a caller may ask for, and what it can reach, in order; all of one dialect."""
+    """A name that a caller may ask for, and what it can reach, in order; all of one dialect.
+
+    ``allow`` says how often a call of it may use a feature (``core/feature.py``) of which no budget says anything.
+    """
 
     name: str
     candidates: tuple[Candidate, ...]
+    allow: tuple[tuple[str, int], ...] = ()

@@ -10,7 +10,7 @@ from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import anthropic_betas, anthropic_fields, anthropic_usage, fields
 from spendgate.dialects.anthropic_measure import Measured
 from spendgate.dialects.dialect import NO_PATH, Dialect, Free, Request
-from spendgate.dialects.fields import invalid, unbounded
+from spendgate.dialects.fields import invalid
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.refusal import facts_document, sentence
 from spendgate.errors import Refused

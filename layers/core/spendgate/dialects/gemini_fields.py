@@ -12,15 +12,22 @@ from typing import Any, Final
 from spendgate.dialects import fields
 from spendgate.dialects.fields import Check, invalid, unbounded, under
 
+# The day on which the list below was last read against its source.
+CHECKED: Final = "2026-11-29"
+
 _UNDERSCORE: Final = re.compile(r"_([a-z0-9])")
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A protobuf message: every field may be written in camelCase or in snake_case, and null is no value."""
+    """A protobuf message: every field may be written in camelCase or in snake_case, and null is no value.
+
+    ``read_on`` is given for a request itself: the day when its fields were last read.
+    """
 
     fields: Mapping[str, "Shape"]
     required: tuple[str, ...] = ()
+    read_on: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,8 @@ def _message(value: Any, shape: Message, place: str) -> dict[str, Any]:
         if name in found:
             invalid(under(place, name), "written once, not in two spellings")
         if name not in shape.fields:
+            if shape.read_on is not None:
+                fields.unlisted(key, place=under(place, name), checked=shape.read_on)
             unbounded(under(place, name))
         # Kept until all are read, so that a null beside a value of the other spelling is seen too.
         found[name] = None if item is None else normalised(item, shape.fields[name], under(place, name))
@@ -233,6 +242,7 @@ TOP_LEVEL: Final = Message(
         "cachedContent": fields.name,
     },
     required=("contents",),
+    read_on=CHECKED,
 )
 
 # google-genai writes ``embedContentConfig`` for its other platform only; that one wins where both are written.
@@ -245,5 +255,6 @@ EMBEDDING: Final = Message(
         "outputDimensionality": fields.integer,
     },
     required=("content",),
+    read_on=CHECKED,
 )
-BATCH: Final = Message({"model": fields.name, "requests": Many(EMBEDDING)}, required=("requests",))
+BATCH: Final = Message({"model": fields.name, "requests": Many(EMBEDDING)}, required=("requests",), read_on=CHECKED)

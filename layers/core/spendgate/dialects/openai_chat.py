@@ -22,7 +22,9 @@ CHOICES_MAX: Final = 128
 _SEARCH: Final = Demand(
     feature=WEB_SEARCH, field="web_search_options", fee=WEB_SEARCH, tokens_each=openai_fields.SEARCH_TOKENS
 )
-_TOP_LEVEL: Final = fields.record(openai_fields.TOP_LEVEL, required=("model", "messages"))
+_TOP_LEVEL: Final = fields.record(
+    openai_fields.TOP_LEVEL, required=("model", "messages"), read_on=openai_fields.CHECKED
+)
 
 
 def read(

@@ -16,7 +16,8 @@ CAP_FIELD: Final = "max_tokens"
 CAP_DEFAULT: Final = 16
 CHOICES_MAX: Final = 128
 
-# Source: openai-python 3.57.0 (``types/completion_create_params.py``), read on 2026-11-30.
+CHECKED: Final = "2026-11-30"
+# Source: openai-python 3.57.0 (``types/completion_create_params.py``), read on that day.
 _TOP_LEVEL: Final = fields.record(
     {
         "model": fields.name,
@@ -42,6 +43,7 @@ _TOP_LEVEL: Final = fields.record(
     },
     # Without a prompt the model begins a document of its own; whoever wants that can say so.
     required=("model", "prompt"),
+    read_on=CHECKED,
 )
 
 

@@ -15,7 +15,8 @@ from spendgate.dialects.metering import Counts, Identity, StreamMeter, capped, u
 
 NAME: Final = "openai-embeddings"
 
-# Source: openai-python 3.57.0 (``types/embedding_create_params.py``), read on 2026-11-30.
+CHECKED: Final = "2026-11-30"
+# Source: openai-python 3.57.0 (``types/embedding_create_params.py``), read on that day.
 _TOP_LEVEL: Final = fields.record(
     {
         "model": fields.name,
@@ -25,6 +26,7 @@ _TOP_LEVEL: Final = fields.record(
         "user": fields.nullable(fields.string),
     },
     required=("model", "input"),
+    read_on=CHECKED,
 )
 
 

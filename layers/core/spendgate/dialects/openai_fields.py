@@ -10,6 +10,9 @@ from spendgate.core.media import MediaKind
 from spendgate.dialects import fields
 from spendgate.dialects.fields import Check
 
+# The day on which the list below was last read against its source.
+CHECKED: Final = "2026-11-29"
+
 CUSTOM_TOOL_FORMATS: Final = {
     "text": fields.record({"type": fields.string}),
     # A grammar holds back what the model may put out; it is text that goes in.

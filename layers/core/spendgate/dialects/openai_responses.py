@@ -1,7 +1,7 @@
 """The dialect of OpenAI's Responses: one answer to all that the request itself holds.
 
-What a server would add (earlier responses, conversations, stored prompts and items, its own tools) is refused by name:
-its size stands nowhere in the request.
+What a server would add (earlier responses, conversations, stored items) stands nowhere in the request: it may fill the context,
+and needs an allowance. Stored prompts, which may bring tools along, and the server's own tools are refused by name.
 """
 
 import json
@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from spendgate.core.request import RequestFacts
+from spendgate.core.feature import SERVER_STATE
+from spendgate.core.request import Demand, RequestFacts
 from spendgate.dialects import fields, openai_common, openai_responses_fields, openai_responses_usage
 from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid, unbounded, under
@@ -20,7 +21,9 @@ from spendgate.errors import Refused
 NAME: Final = "openai-responses"
 CAP_FIELD: Final = "max_output_tokens"
 
-_TOP_LEVEL: Final = fields.record(openai_responses_fields.TOP_LEVEL, required=("model", "input"))
+_TOP_LEVEL: Final = fields.record(
+    openai_responses_fields.TOP_LEVEL, required=("model", "input"), read_on=openai_responses_fields.CHECKED
+)
 _WORDS: Final = fields.one_of("none", "auto", "required")
 
 
@@ -84,6 +87,7 @@ def _facts(body: Mapping[str, Any], measured: "_Measured") -> RequestFacts:
         tool_results=measured.tool_results,
         service_tier=openai_common.service_tier(body),
         media=measured.media.found(),
+        demands=measured.demands(),
     )
 
 
@@ -104,6 +108,14 @@ class _Measured:
     tool_results: int = 0
     long_cache: bool = False
     media: MediaFound = field(default_factory=MediaFound)
+    # Where the request names what the server holds.
+    references: list[str] = field(default_factory=list)
+
+    def demands(self) -> tuple[Demand, ...]:
+        """Return what an operator has to allow: each reference is one use, and all of them are read once."""
+        if not self.references:
+            return ()
+        return (Demand(feature=SERVER_STATE, field=self.references[0], uses=len(self.references), turns=1),)
 
     def input(self, given: Any) -> None:
         if isinstance(given, str):
@@ -126,6 +138,16 @@ class _Measured:
             self._schema(written.get("schema"), "text.format.schema")
         self._choice(body.get("tool_choice"))
         self._cache(body.get("prompt_cache_options"))
+        if body.get("previous_response_id") is not None:
+            self._reference("previous_response_id")
+        if body.get("conversation") is not None:
+            openai_responses_fields.conversation(body["conversation"], "conversation")
+            self._reference("conversation")
+
+    def _reference(self, place: str) -> None:
+        self.references.append(place)
+        # What is held there may have pages and images, which some models bill beside their context.
+        self.media.add("document", place)
 
     def _item(self, item: Any, place: str) -> None:
         kind = _kind_of(item, place)
@@ -133,14 +155,20 @@ class _Measured:
         self.parts += 1
         if kind in openai_responses_fields.RESULTS:
             self.tool_results += 1
-        elif kind in openai_responses_fields.CALLS or kind == "reasoning" or item["role"] == "assistant":
+        elif kind in openai_responses_fields.CALLS or kind == "reasoning" or item.get("role") == "assistant":
             self.tool_results = 0
         match kind:
             case "message":
-                self._content(item["content"], openai_responses_fields.PARTS, under(place, "content"))
+                self._content(item["content"], openai_responses_fields.MESSAGE_PARTS, under(place, "content"))
             case "reasoning":
                 self._reasoning(item, place)
-            case "function_call" | "custom_tool_call" | "tool_search_call":
+            case "item_reference":
+                self._reference(place)
+            case "computer_call_output":
+                # A picture of a screen is looked at as it is.
+                self.media.add("image", under(place, "output"), detail="original")
+                self.json += json_bytes(item | {"output": None})
+            case "function_call" | "custom_tool_call" | "computer_call" | "tool_search_call":
                 self.json += json_bytes(item)
             case "additional_tools" | "tool_search_output":
                 for index, tool in enumerate(item["tools"]):
@@ -159,7 +187,13 @@ class _Measured:
             kind = fields.kind_of(part, under(place, index), kinds)
             kinds[kind](part, under(place, index))
             self.parts += 1
-            self.text += text_bytes(part["refusal" if kind == "refusal" else "text"])
+            if kind in openai_responses_fields.MEDIA_KINDS:
+                self.media.add(
+                    openai_responses_fields.MEDIA_KINDS[kind], under(place, index), detail=part.get("detail")
+                )
+                self.text += text_bytes(part.get("filename") or "")
+            else:
+                self.text += text_bytes(part["refusal" if kind == "refusal" else "text"])
             self.json += sum(json_bytes(part[name]) for name in ("annotations", "logprobs") if part.get(name))
             self._cache(part.get("prompt_cache_breakpoint"))
 
@@ -209,9 +243,7 @@ def _kind_of(item: Any, place: str) -> str:
     """Return an item's type; messages may leave theirs out, and so may references to what the server holds."""
     fields.json_object(item, place)
     if item.get("type") is None:
-        if "role" not in item:
-            unbounded(place, "of type 'item_reference'")
-        return "message"
+        return "message" if "role" in item else "item_reference"
     return fields.kind_of(item, place, openai_responses_fields.ITEMS)
 
 

@@ -6,9 +6,13 @@ here is refused by name: it may cost something that the bound does not know.
 
 from typing import Final
 
+from spendgate.core.media import MediaKind
 from spendgate.dialects import fields
 from spendgate.dialects.fields import Check
 from spendgate.dialects.openai_fields import CACHE_TTLS
+
+# The day on which the list below was last read against its source.
+CHECKED: Final = "2026-11-30"
 
 _CACHE_BREAKPOINT: Final = fields.nullable(
     fields.record({"mode": fields.one_of("explicit"), "ttl": fields.one_of(*CACHE_TTLS)})
@@ -26,7 +30,38 @@ PARTS: Final = {
     ),
     "refusal": fields.record({"type": fields.string, "refusal": fields.string}, required=("refusal",)),
 }
-RESULT_PARTS: Final = {"input_text": PARTS["input_text"]}
+# Their bytes are not measured: what they cost is a matter of tables (core/media.py).
+_FILE: Final[dict[str, Check]] = dict.fromkeys(
+    ("file_id", "file_data", "file_url", "filename"), fields.nullable(fields.string)
+)
+_MEDIA_PART: Final[dict[str, Check]] = {"type": fields.string, "prompt_cache_breakpoint": _CACHE_BREAKPOINT}
+MEDIA_PARTS: Final = {
+    "input_image": fields.record(
+        _MEDIA_PART
+        | {
+            "image_url": fields.nullable(fields.string),
+            "file_id": fields.nullable(fields.string),
+            "detail": fields.nullable(fields.one_of("auto", "low", "high", "original")),
+        }
+    ),
+    "input_file": fields.record(
+        _MEDIA_PART | _FILE | {"detail": fields.nullable(fields.one_of("auto", "low", "high"))}
+    ),
+    "input_audio": fields.record(
+        _MEDIA_PART
+        | {
+            "input_audio": fields.record({"data": fields.string, "format": fields.string}, required=("data", "format")),
+        },
+        required=("input_audio",),
+    ),
+}
+MEDIA_KINDS: Final[dict[str, MediaKind]] = {"input_image": "image", "input_file": "document", "input_audio": "audio"}
+MESSAGE_PARTS: Final = PARTS | MEDIA_PARTS
+RESULT_PARTS: Final = {
+    "input_text": PARTS["input_text"],
+    "input_image": MEDIA_PARTS["input_image"],
+    "input_file": MEDIA_PARTS["input_file"],
+}
 SUMMARY_PARTS: Final = {"summary_text": fields.record(_TEXT, required=("text",))}
 REASONING_PARTS: Final = {"reasoning_text": fields.record(_TEXT, required=("text",))}
 
@@ -57,6 +92,34 @@ _PLAIN_ITEMS: Final = {
     "function_call_output": fields.record(_RESULT, required=("call_id", "output")),
     "custom_tool_call": fields.record(_CALL | {"input": fields.string}, required=("call_id", "name", "input")),
     "custom_tool_call_output": fields.record(_RESULT, required=("call_id", "output")),
+    "computer_call": fields.record(
+        _ITEM
+        | {
+            "call_id": fields.string,
+            "action": fields.nullable(fields.json_object),
+            "actions": fields.nullable(fields.each(fields.json_object)),
+            "pending_safety_checks": fields.nullable(fields.array),
+        },
+        required=("call_id",),
+    ),
+    "computer_call_output": fields.record(
+        _ITEM
+        | {
+            "call_id": fields.string,
+            "output": fields.record(
+                {
+                    "type": fields.one_of("computer_screenshot"),
+                    "image_url": fields.nullable(fields.string),
+                    "file_id": fields.nullable(fields.string),
+                },
+                required=("type",),
+            ),
+            "acknowledged_safety_checks": fields.nullable(fields.array),
+        },
+        required=("call_id", "output"),
+    ),
+    # What the server holds under an id: an operator allows so many of them.
+    "item_reference": fields.record({"type": fields.nullable(fields.string), "id": fields.name}, required=("id",)),
     "tool_search_call": fields.record(
         _ITEM
         | {
@@ -75,8 +138,10 @@ _PLAIN_ITEMS: Final = {
         }
     ),
 }
-CALLS: Final = frozenset({"function_call", "custom_tool_call", "tool_search_call"})
-RESULTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "tool_search_output"})
+CALLS: Final = frozenset({"function_call", "custom_tool_call", "computer_call", "tool_search_call"})
+RESULTS: Final = frozenset(
+    {"function_call_output", "custom_tool_call_output", "computer_call_output", "tool_search_output"}
+)
 
 _TOOL: Final[dict[str, Check]] = {
     "type": fields.string,
@@ -192,6 +257,15 @@ INCLUDES: Final = (
     "message.output_text.logprobs",
 )
 
+
+def conversation(value: object, place: str) -> None:
+    """Check the name of a conversation: an id, or an object with one."""
+    if isinstance(value, str):
+        fields.name(value, place)
+    else:
+        fields.record({"id": fields.name}, required=("id",))(value, place)
+
+
 # Fields that cost nothing beside what is measured of them, and at the end those that say nothing unless they are null.
 TOP_LEVEL: Final[dict[str, Check]] = {
     "model": fields.name,
@@ -245,9 +319,9 @@ TOP_LEVEL: Final[dict[str, Check]] = {
     "background": fields.nullable(fields.always(False)),  # noqa: FBT003 - the value that is harmless
     "background_options": fields.absent,
     "context_management": fields.absent,
-    "conversation": fields.absent,
+    "conversation": fields.anything,
     "moderation": fields.absent,
     "multi_agent": fields.absent,
-    "previous_response_id": fields.absent,
+    "previous_response_id": fields.nullable(fields.name),
     "prompt": fields.absent,
 }

@@ -104,7 +104,8 @@ class Config:
 
     def put_provider(self, provider: Provider, event: Event) -> None:
         """Write a provider, new or changed."""
-        self._put({"pk": f"PROVIDER#{provider.name}", "sk": "PROVIDER", **asdict(provider)}, event)
+        listed = {"free_fields": list(provider.free_fields) or None, "free_betas": list(provider.free_betas) or None}
+        self._put({"pk": f"PROVIDER#{provider.name}", "sk": "PROVIDER", **asdict(provider), **listed}, event)
 
     def route(self, name: str) -> Route | None:
         """Return a route by name."""
@@ -118,7 +119,8 @@ class Config:
     def put_route(self, route: Route, event: Event) -> None:
         """Write a route, new or changed."""
         candidates = [{"provider": one.provider, "model": one.model} for one in route.candidates]
-        self._put({"pk": f"ROUTE#{route.name}", "sk": "ROUTE", "name": route.name, "candidates": candidates}, event)
+        item = {"pk": f"ROUTE#{route.name}", "sk": "ROUTE", "name": route.name, "candidates": candidates}
+        self._put({**item, "allow": dict(route.allow) or None}, event)
 
     def delete_route(self, name: str, event: Event) -> None:
         """Remove a route; a name that is not there stays away."""
@@ -306,8 +308,14 @@ def _decode_key(item: Mapping[str, Any]) -> Key:
 
 def _decode_provider(item: Mapping[str, Any]) -> Provider:
     fields = {name: value for name, value in item.items() if name in Provider.__dataclass_fields__}
+    for name in ("free_fields", "free_betas"):
+        fields[name] = tuple(item.get(name, ()))
     return Provider(**{**fields, "framing": Framing(**item["framing"])})
 
 
 def _decode_route(item: Mapping[str, Any]) -> Route:
-    return Route(name=item["name"], candidates=tuple(Candidate(**one) for one in item["candidates"]))
+    return Route(
+        name=item["name"],
+        candidates=tuple(Candidate(**one) for one in item["candidates"]),
+        allow=tuple(sorted(item.get("allow", {}).items())),
+    )
