@@ -12,7 +12,7 @@ from spendgate.dialects.dialect import NO_PATH, Dialect, Request
 from spendgate.dialects.fields import invalid, unbounded, under
 from spendgate.dialects.json_strict import compact
 from spendgate.dialects.measure import MediaFound, json_bytes, schema_growth, text_bytes
-from spendgate.dialects.refusal import sentence
+from spendgate.dialects.refusal import facts_document, sentence
 from spendgate.errors import Refused
 
 NAME: Final = "bedrock-converse"
@@ -71,9 +71,12 @@ def status(refused: Refused) -> int:
 
 
 def refusal(refused: Refused, request_id: str) -> dict[str, Any]:
-    """Return the error document that botocore parses: of what it does not model it keeps the message alone."""
+    """Return the error document that botocore parses: of what it does not model it keeps the message alone.
+
+    The facts stand beside it for whoever reads the body itself.
+    """
     told = {"__type": _shape(refused)[1], "message": _message(refused)}
-    return told | {"reservation": request_id} if request_id else told
+    return {**told, "details": {"request_id": request_id, **facts_document(refused)}}
 
 
 def refusal_headers(refused: Refused) -> tuple[tuple[str, str], ...]:
@@ -83,7 +86,7 @@ def refusal_headers(refused: Refused) -> tuple[tuple[str, str], ...]:
 
 def stream_error(refused: Refused, request_id: str) -> bytes:
     """Return the refusal as an exception of the stream, which botocore raises as an EventStreamError."""
-    told = {"message": f"{_message(refused)} (reservation {request_id})"}
+    told = {"message": f"{_message(refused)} (request {request_id})"}
     return eventstream.exception("modelStreamErrorException", compact(told))
 
 
