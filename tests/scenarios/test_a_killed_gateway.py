@@ -90,3 +90,28 @@ def _reconcile(running: Gateway, *, cost: int) -> None:
         body = {"action": "settle", "cost": usd_text(cost), "evidence": "the provider's usage page"}
         running.admin.post(f"/reservations/{one}/reconcile", json=body).raise_for_status()
     assert {one["state"] for one in running.reservations()} == {"settled"}
+
+
+def test_a_stream_that_its_gateway_did_not_survive_is_settled_exactly_by_the_provider_s_own_word(
+    tmp_path: Path,
+) -> None:
+    state = tmp_path / "state"
+    with provider() as demo, callers(1) as group, ExitStack() as stack:
+        demo.behave("hang_mid_stream", calls=1, after_frames=2)
+        text = configuration(demo.url, {"acme": usd("0.01")}).replace(
+            "    dialect: openai\n", "    dialect: openai\n    kind: openrouter\n"
+        )
+        short = {"SPENDGATE_CALL_SECONDS_MAX": "4", "SPENDGATE_DEADLINE_GRACE_SECONDS": "2"}
+        first = stack.enter_context(gateway(state, text, **short))
+        group.begin(Plan(url=first.url, key=key_of("acme"), calls=1, stream=True))
+        until(lambda: any(one.get("response_id") for one in first.reservations()), "the id is kept")
+        assert [one["state"] for one in first.reservations()] == ["in_flight"]
+        assert first.end(signal.SIGKILL) == -signal.SIGKILL
+        group.finish()
+
+        second = stack.enter_context(gateway(state, text, **short))
+        until(lambda: bool(second.reservations(state="settled")), "the sweeper has asked")
+        (one,) = second.reservations()
+        assert (one["reason"], one["by"]) == ("recovered from the provider", "sweeper")
+        assert second.money("acme") == Money(ledger=demo.billed(), held=0)
+        second.audit()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from spendgate.calls import Admitted, Parts, Reply
 from spendgate.core.kind import kind_of, url_of
@@ -31,11 +30,10 @@ from spendgate.providers.attempt import Answer, AnswerTooLarge, Outbound, Unclea
 from spendgate.providers.signing import SignatureMissing
 from spendgate.relay import Relay
 from spendgate.store.transactions import broke_bound
+from spendgate.tracking import ShownId, Spawn
 
 _STOPPED: Final = "the gateway was stopped while the call was in flight"
 _ERROR_BYTES_MAX: Final = 1_000_000
-
-Spawn = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class Exchange:
@@ -197,12 +195,17 @@ class Exchange:
     async def _pump(self, answer: Answer, outbound: Outbound, relay: Relay) -> None:
         """Read a streamed answer to its end, whoever listens, and settle before its last frame goes out."""
         self._ended = False
-        meter = self._admitted.call.dialect.meter(self._request)
+        dialect = self._admitted.call.dialect
+        meter = dialect.meter(self._request)
+        can_be_asked = outbound.kind.look_up(dialect.name) is not None
+        shown = ShownId(self._parts, self._reservation, self._candidate, is_wanted=can_be_asked)
         broke: BaseException | None = None
         try:
             async with asyncio.timeout(self._seconds_left()):
                 async for piece in answer.pieces():
-                    await relay.send(scrubbed(meter.feed(piece), outbound))
+                    passed = scrubbed(meter.feed(piece), outbound)
+                    shown.look(meter, self._spawn)
+                    await relay.send(passed)
         except BaseException as error:
             broke = error
             if not isinstance(error, Unclear | TimeoutError):

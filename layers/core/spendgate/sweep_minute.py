@@ -11,8 +11,8 @@ from spendgate.core.money import usd_text
 from spendgate.store.ledger import Ledger
 from spendgate.sweep import sweep
 
-# How many unknown reservations are looked at for the age of the oldest; the index has the oldest first.
-LOOKED_AT_MAX: Final = 20
+# How many unresolved reservations are looked at, the oldest first, for the age of the oldest unknown one.
+LOOKED_AT_MAX: Final = 100
 PICODOLLARS_PER_MICRODOLLAR: Final = 1_000_000
 
 
@@ -36,6 +36,5 @@ def minute(
 
 
 def _oldest_unknown(ledger: Ledger, now: datetime) -> timedelta:
-    found = (ledger.reservation(one) for one in ledger.overdue(now, limit=LOOKED_AT_MAX))
-    ages = [now - one.created_at for one in found if one is not None and one.state == "unknown"]
-    return max(ages, default=timedelta())
+    found = ledger.oldest_unknown(looked_at_max=LOOKED_AT_MAX)
+    return timedelta() if found is None else now - found.created_at

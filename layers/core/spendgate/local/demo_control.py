@@ -1,10 +1,12 @@
 """The demo provider's free endpoints: counting tokens, telling what arrived, being told how to behave."""
 
+import json
 from typing import Final
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from spendgate.core.money import usd_text
 from spendgate.local.demo_book import DemoBook, behaviour_from
 from spendgate.local.demo_gemini import GEMINI
 from spendgate.local.demo_shapes import MESSAGES
@@ -50,6 +52,25 @@ async def tell(request: Request) -> Response:
         return JSONResponse({"error": str(problem)}, 400)
     book.behave(behaviour, calls=calls)
     return JSONResponse({"behaviour": behaviour.name, "calls": calls})
+
+
+async def generation(request: Request) -> Response:
+    """Tell what a call cost, as OpenRouter does, by the id in its answer."""
+    book: DemoBook = request.app.state.book
+    response_id = request.query_params.get("id", "")
+    call = next((one for one in book.calls if response_id == f"chatcmpl-demo-{one.id}"), None)
+    if call is None:
+        return JSONResponse({"error": {"code": 404, "message": "There is no such generation."}}, status_code=404)
+    data = {
+        "id": response_id,
+        "model": call.model,
+        "is_byok": False,
+        "native_tokens_prompt": call.input_tokens,
+        "native_tokens_completion": call.output_tokens,
+    }
+    # Money is never a float: its exact digits are put into the text.
+    text = json.dumps({"data": data | {"total_cost": "COST"}}).replace('"COST"', usd_text(call.billed_picodollars))
+    return Response(text, media_type="application/json")
 
 
 async def forget(request: Request) -> Response:

@@ -16,7 +16,8 @@ input is a message and nothing is put out. Bedrock's Converse, and Claude there 
 
 It answers with as many words as it bills output tokens. Given tools, and a last user message with the word "tool"
 that is no tool result, it calls the first tool. It bills when a request has been read, before it answers; a caller
-that goes away does not take that back. Counting tokens is free.
+that goes away does not take that back. Counting tokens is free, and so is asking what a chat completion has cost, as at
+OpenRouter: ``GET /v1/generation?id=``.
 
 **How it behaves.** ``GET /_demo`` tells what arrived and what was billed, ``POST /_demo`` with ``{"behaviour": NAME,
 "calls": N, ...options}`` how the next N calls go (without a number: all that follow), ``DELETE /_demo`` forgets
@@ -45,7 +46,7 @@ from starlette.types import Receive, Scope, Send
 from spendgate.core.money import Picodollars, rate_per_million
 from spendgate.local.demo_bedrock import SHAPES as BEDROCK
 from spendgate.local.demo_book import BEHAVIOURS, OK, Behaviour, Call, DemoBook
-from spendgate.local.demo_control import body_of, count_gemini_tokens, count_tokens, forget, show, tell
+from spendgate.local.demo_control import body_of, count_gemini_tokens, count_tokens, forget, generation, show, tell
 from spendgate.local.demo_gemini import ARRAY, BATCH, EMBEDDING, EVENTS, GEMINI, SEARCH_FEE, ByQuery
 from spendgate.local.demo_openai import COMPLETIONS, EMBEDDINGS, RESPONSES
 from spendgate.local.demo_shapes import CHAT, MESSAGES, Reply, Shape
@@ -94,6 +95,7 @@ def create_app(
             # Where the behaviour "redirect" points: a redirect that is followed is seen, and billed.
             *(Route(_REDIRECTED + path, endpoint, methods=["GET", "POST"]) for path, endpoint in calls.items()),
             Route(_REDIRECTED + "/v1beta/models/{model}:generateContent", gemini, methods=["POST"]),
+            Route("/v1/generation", generation, methods=["GET"]),
             Route("/_demo", show, methods=["GET"]),
             Route("/_demo", tell, methods=["POST"]),
             Route("/_demo", forget, methods=["DELETE"]),

@@ -25,6 +25,7 @@ from typing import Any, Final
 from spendgate import configuration
 from spendgate.admin import Admin
 from spendgate.asgi import create_app
+from spendgate.asking import Asking
 from spendgate.catalogue_files import catalogue_in
 from spendgate.errors import ConfigurationInvalid, LedgerError, LedgerUnavailable, LocalStoreFailed, Problem
 from spendgate.local import ministack
@@ -40,7 +41,7 @@ from spendgate.local.welcome import farewell, welcome
 from spendgate.observability import JsonLog
 from spendgate.settings import Settings, read
 from spendgate.store.tables import create_tables
-from spendgate.sweep import sweep, trim
+from spendgate.sweep import SWEEPER, sweep, trim
 from spendgate.wiring import Wired, utc_now, wire
 
 PORT_DEFAULT: Final = 8787
@@ -201,7 +202,9 @@ async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
         await asyncio.sleep(SWEEP_SECONDS)
         try:
             await asyncio.to_thread(settlements.drain, wired.ledger, utc_now)
-            await asyncio.to_thread(sweep, wired.ledger, utc_now())
+            asking = Asking(wired.config.provider, wired.recover, SWEEPER)
+            # One at a time: whoever stops the gateway waits for a provider's answer, but not for many.
+            await asyncio.to_thread(sweep, wired.ledger, utc_now(), asking=asking, asks_max=1)
             if round_number % TRIM_ROUNDS == 0:
                 await asyncio.to_thread(trim, wired.ledger, utc_now())
         except (LedgerUnavailable, LedgerError) as error:

@@ -16,6 +16,7 @@ from spendgate.core.budget import BudgetPolicy, BudgetState, Stop
 from spendgate.core.event import Event
 from spendgate.core.policy import AdmittedByEviction, Denied, refusal_before, verdict
 from spendgate.core.reservation import Reservation, Resolution, may_follow
+from spendgate.core.route import Candidate
 from spendgate.core.window import is_bucket, is_past, outside_the_hour
 from spendgate.errors import (
     BudgetMissing,
@@ -31,16 +32,18 @@ from spendgate.errors import (
 )
 from spendgate.store import events, items
 from spendgate.store.reader import Reader
-from spendgate.store.transact import ConditionsFailed, Failed, transact
+from spendgate.store.transact import ConditionsFailed, Failed, transact, update
 from spendgate.store.transactions import (
     EVICTIONS_MAX,
     Step,
     lift_steps,
     policy_steps,
+    put_off_step,
     reserve_steps,
     resolve_steps,
     resolved_amounts,
     resume_steps,
+    shown_step,
     stop_steps,
     trim_steps,
     unknown_steps,
@@ -137,6 +140,18 @@ class Ledger(Reader):
             else:
                 return _resolved(reservation, resolution, now)
         raise LedgerUnavailable("the reservation changes faster than it can be resolved", retry_after_seconds=1)
+
+    def show(self, reservation: Reservation, candidate: Candidate, response_id: str) -> bool:
+        """Keep the provider's id of an answer that still comes; False where the call has ended meanwhile.
+
+        LedgerUnavailable at once: it is tried once only, since a settlement may wait for its turn behind it.
+        """
+        once = replace(self.timing, deadline_seconds=0)
+        return update(self.client, shown_step(self.table, reservation, candidate, response_id), once)
+
+    def put_off(self, reservation_id: str, until: datetime, now: datetime) -> bool:
+        """Have an unknown reservation looked at again at ``until``; False where it has ended, or another did so."""
+        return update(self.client, put_off_step(self.table, reservation_id, until, now), self.timing)
 
     # -- operators ---------------------------------------------------------------------------------------------------
 

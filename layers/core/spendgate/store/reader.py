@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from spendgate.core.block import Block
-from spendgate.core.budget import BudgetState, is_within
+from spendgate.core.budget import RUN_PREFIX, BudgetState, is_within
 from spendgate.core.event import Event
 from spendgate.core.reservation import UNRESOLVED, Reservation, State
 from spendgate.core.window import instant
@@ -42,12 +42,13 @@ class Reader:
         answer = persist(lambda: self.client.transact_get_items(TransactItems=gets), self.timing)  # type: ignore[arg-type]
         return tuple(items.decode_budget(decode_item(one["Item"])) for one in answer["Responses"] if one.get("Item"))
 
-    def budgets(self) -> tuple[BudgetState, ...]:
-        """Return the whole tree in the order of its paths, runs included."""
+    def budgets(self, *, runs: bool = True) -> tuple[BudgetState, ...]:
+        """Return the whole tree in the order of its paths, with or without runs and what is below them."""
         paths: list[str] = []
         level = [items.TREE_ROOT]
         while level:
             found = [item["tree_sk"] for above in level for item in self._query("tree", "tree_pk", above)]
+            found = [path for path in found if runs or f"/{RUN_PREFIX}" not in path]
             paths += found
             level = found
         states = (items.decode_budget(item) for item in self._batch_get([items.budget_key(path) for path in paths]))
@@ -73,13 +74,23 @@ class Reader:
         return tuple(sorted(chosen, key=lambda one: one.id, reverse=True)[:limit])
 
     def overdue(self, now: datetime, *, limit: int) -> tuple[str, ...]:
-        """Return the ids of unresolved reservations whose deadline has passed, at most ``limit`` a partition."""
+        """Return the ids of unresolved reservations whose time to be looked at has come, at most ``limit`` a partition.
+
+        That is their deadline, and of unknown ones what they were put off to since.
+        """
         found = [
             item["pk"].removeprefix("RES#")
             for shard in range(items.OPEN_SHARDS)
             for item in self._query("open", "open_pk", f"OPEN#{shard}", up_to=("open_sk", instant(now)), limit=limit)
         ]
         return tuple(sorted(found))
+
+    def oldest_unknown(self, *, looked_at_max: int) -> Reservation | None:
+        """Return the oldest unknown reservation among so many of the oldest unresolved ones."""
+        shards = range(items.OPEN_SHARDS)
+        keys = sorted(item["pk"] for shard in shards for item in self._query("open", "open_pk", f"OPEN#{shard}"))
+        found = (one for one in self._read_reservations(keys[:looked_at_max]) if one.state == "unknown")
+        return min(found, key=lambda one: one.id, default=None)
 
     def reservations_of_day(self, path: str, day: str) -> tuple[Reservation, ...]:
         """Return the reservations of one leaf budget and UTC day."""

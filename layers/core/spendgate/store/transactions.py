@@ -107,8 +107,8 @@ class Update:
         self._conditions.append(f"{self._name(attribute)} = {self._value(value)}")
         return self
 
-    def at_most(self, attribute: str, most: int) -> Update:
-        """Require that a counter is at most this, or has not begun."""
+    def at_most(self, attribute: str, most: int | str) -> Update:
+        """Require that a counter, or an instant, is at most this, or has not begun."""
         name = self._name(attribute)
         self._conditions.append(f"(attribute_not_exists({name}) OR {name} <= {self._value(most)})")
         return self
@@ -196,6 +196,20 @@ def unknown_steps(table: str, reservation: Reservation, resolution: Resolution, 
         if update.writes:
             steps.append(Step(write=update.write(), subject="budget", name=hold.budget))
     return _checked(steps)
+
+
+def shown_step(table: str, reservation: Reservation, candidate: Candidate, response_id: str) -> Step:
+    """Write down which answer a call in flight is getting; whatever ends the call has the last word of it."""
+    update = Update(table, items.reservation_key(reservation.id)).equals("state", "in_flight")
+    update.set({"response_id": response_id, "provider": candidate.provider, "model": candidate.model})
+    return Step(write=update.write(), subject="reservation", name=reservation.id)
+
+
+def put_off_step(table: str, reservation_id: str, until: datetime, now: datetime) -> Step:
+    """Let nobody look at an unknown reservation before ``until``, unless another has put it off already."""
+    update = Update(table, items.reservation_key(reservation_id)).equals("state", "unknown")
+    update.at_most("open_sk", instant(now)).set({"open_sk": instant(until)})
+    return Step(write=update.write(), subject="reservation", name=reservation_id)
 
 
 def resolve_steps(
