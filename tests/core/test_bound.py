@@ -285,3 +285,21 @@ def test_a_factor_of_one_is_no_term() -> None:
     row = a_price_row(factors=(("geo", "us", FACTOR_ONE),))
 
     assert bound(facts(geo="us"), [an_offer(row)], output_tokens_default=None).quotes[0].terms == Terms()
+
+
+def test_an_answer_that_does_not_say_its_tier_is_settled_at_the_dearest_for_what_it_used() -> None:
+    # Of these two tiers one is dearer for what is read, the other for what is written.
+    row = a_price_row(
+        card=a_card(rates=rates(input=1_000_000, output=10_000_000)),
+        service=(("priority", a_card(rates=rates(input=5_000_000, output=8_000_000))),),
+    )
+    most = bound(facts(output_cap=100_000), [an_offer(row)], output_tokens_default=None)
+    (quote,) = most.quotes
+    assert quote.tiers == ("standard", "priority")
+
+    def actual(usage: Usage, **said: str) -> int:
+        return settled_cost(UsageReport(**said), usage, quote, start=NOW, end=NOW)
+
+    assert actual(Usage(input_uncached=100)) == 100 * 5_000_000
+    assert actual(Usage(output=100)) == 100 * 10_000_000
+    assert actual(Usage(input_uncached=100), service_tier="default") == 100 * 1_000_000

@@ -47,11 +47,14 @@ class Quote:
     """One candidate's price, pinned: what an answer of it is settled with, whatever the catalogue does meanwhile.
 
     ``rows`` are all rows that touch the call's lifetime; ``terms`` are the dearest that the request can be priced by.
+    ``tiers`` are all service tiers that it may be served at, where there are several: which of them is dearest depends on
+    what is used, and an answer need not say which one it was. Empty is the one of the terms.
     """
 
     candidate: Candidate
     rows: tuple[PriceRow, ...]
     terms: Terms
+    tiers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +134,7 @@ def settled_cost(report: UsageReport, usage: Usage, quote: Quote, *, start: date
     as it was reserved. ValueError where the row has no rate for what was used.
     """
     rows = rows_touching(quote.rows, start, end) or quote.rows
-    return Picodollars(max(cost(usage, row, _terms_reported(report, quote.terms, row)) for row in rows))
+    return Picodollars(max(cost(usage, row, terms) for row in rows for terms in _terms_reported(report, quote, row)))
 
 
 def _output_cap(facts: RequestFacts, offers: Sequence[Offer], default: int | None) -> tuple[int, bool]:
@@ -158,13 +161,15 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     tokens_out += uncapped_output(facts, offer.candidate, offer.rows, overshoot=framing.output_overshoot)
     factors = _factors_assumed(facts, offer)
     worst, worst_terms = 0, Terms()
+    tiers: dict[str, None] = {}
     for row in offer.rows:
         for tier, card in _cards_assumed(facts, offer.provider, row):
+            tiers[tier] = None
             terms = Terms(service_tier=tier, factors=factors)
             amount = _dearest(facts, card, terms, tokens_in, tokens_out) + fees_bound(facts, row)
             if amount >= worst:
                 worst, worst_terms = amount, terms
-    quote = Quote(candidate=offer.candidate, rows=offer.rows, terms=worst_terms)
+    quote = Quote(candidate=offer.candidate, rows=offer.rows, terms=worst_terms, tiers=tuple(tiers) if len(tiers) > 1 else ())
     return Bound(
         amount=saturated(worst),
         input_tokens_max=tokens_in,
@@ -264,21 +269,24 @@ def _cards_assumed(facts: RequestFacts, provider: Provider, row: PriceRow) -> tu
     return (STANDARD_TIER, row.card), (asked, card)
 
 
-def _terms_reported(report: UsageReport, reserved: Terms, row: PriceRow) -> Terms:
-    tier = reserved.service_tier
-    if report.service_tier is not None and row.card_of(report.service_tier) is not None:
-        tier = report.service_tier
-    if row.card_of(tier) is None:
-        tier = STANDARD_TIER
+def _terms_reported(report: UsageReport, quote: Quote, row: PriceRow) -> tuple[Terms, ...]:
+    """Return the terms that an answer may be billed by: of several tiers where it does not say which one it had."""
     said = {"geo": report.geo, "speed": report.speed}
-    assumed = dict(reserved.factors)
+    assumed = dict(quote.terms.factors)
     # All kinds, reserved for or not: what the provider names is what it bills, even where a declaration was wrong.
     factors = tuple(
         (kind, factor)
         for kind in _FACTOR_KINDS
         if (factor := _factor_reported(kind, said.get(kind), assumed.get(kind, FACTOR_ONE), row)) != FACTOR_ONE
     )
-    return Terms(service_tier=tier, factors=factors)
+    return tuple(Terms(service_tier=tier, factors=factors) for tier in _tiers_reported(report, quote, row))
+
+
+def _tiers_reported(report: UsageReport, quote: Quote, row: PriceRow) -> tuple[str, ...]:
+    if report.service_tier is not None and row.card_of(report.service_tier) is not None:
+        return (report.service_tier,)
+    reserved = quote.tiers or (quote.terms.service_tier,)
+    return tuple(tier for tier in reserved if row.card_of(tier) is not None) or (STANDARD_TIER,)
 
 
 def _factor_reported(kind: str, value: str | None, reserved: int, row: PriceRow) -> int:

@@ -321,12 +321,14 @@ def encode_amounts(amounts: Amounts) -> Item:
 
 @lru_cache(maxsize=512)
 def _quote_text(quote: Quote) -> str:
-    head = {
+    head: dict[str, Any] = {
         "provider": quote.candidate.provider,
         "model": quote.candidate.model,
         "service_tier": quote.terms.service_tier,
         "factors": quote.terms.factors,
     }
+    if quote.tiers:
+        head["tiers"] = quote.tiers
     rows = ",".join(row_text(row) for row in quote.rows)
     return json.dumps(head, separators=(",", ":"))[:-1] + f',"rows":[{rows}]}}'
 
@@ -338,6 +340,7 @@ def _decode_quote(record: Mapping[str, Any]) -> Quote:
         terms=Terms(
             service_tier=record["service_tier"], factors=tuple((kind, factor) for kind, factor in record["factors"])
         ),
+        tiers=tuple(record.get("tiers", ())),
     )
 
 
