@@ -35,7 +35,7 @@ PURE = {"errors", "core", "dialects"}
 # Modules of the standard library that hold values and compute; none knows the time, the machine or the network.
 VALUE_MODULES = {
     "abc", "base64", "binascii", "bisect", "collections", "collections.abc", "dataclasses", "datetime", "decimal",
-    "enum", "functools", "graphlib", "hashlib", "heapq", "hmac", "itertools", "json", "math", "operator", "re",
+    "enum", "functools", "graphlib", "hashlib", "heapq", "hmac", "ipaddress", "itertools", "json", "math", "operator", "re",
     "string", "struct", "textwrap", "types", "typing", "unicodedata", "urllib.parse",
 }  # fmt: skip
 
@@ -49,6 +49,7 @@ PLACES = {
     "boto3": {"store"},
     "botocore": {"store", "providers"},
     "httpx": {"providers", "local", "cli"},
+    "httpcore": {"providers"},
     "click": {"cli"},
     "rich": {"cli"},
 }

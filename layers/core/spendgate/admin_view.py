@@ -168,6 +168,8 @@ def provider_view(provider: Provider) -> dict[str, Any]:
     for name in ("free_fields", "free_betas"):
         if getattr(provider, name):
             view[name] = list(getattr(provider, name))
+    if provider.private_network:
+        view["private_network"] = True
     if provider.framing != Framing():
         view["framing"] = asdict(provider.framing)
     return view

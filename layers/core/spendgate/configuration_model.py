@@ -59,6 +59,8 @@ class FramingEntry(Entry):
 
 class ProviderEntry(Entry):
     dialect: str
+    # Before the address, which is judged by it.
+    private_network: bool = False
     base_url: str
     secret: str | None = None
     framing: FramingEntry = FramingEntry()
@@ -90,7 +92,8 @@ class ProviderEntry(Entry):
     @field_validator("base_url")
     @classmethod
     def _address(cls, value: str, info: ValidationInfo) -> str:
-        return base_url(value, loopback_http=bool((info.context or {}).get("loopback_http")))
+        local = bool((info.context or {}).get("loopback_http"))
+        return base_url(value, loopback_http=local, private_network=info.data.get("private_network", False))
 
     @field_validator("secret")
     @classmethod

@@ -7,12 +7,12 @@ repeats the value, since any may be a secret that was pasted into the wrong line
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from ipaddress import ip_address
 from typing import Annotated, Final
 from urllib.parse import urlsplit
 
 from pydantic import Field, PlainValidator
 
+from spendgate.core.address import check_host, check_port, is_loopback
 from spendgate.core.feature import USES_MAX
 from spendgate.core.money import rate_per_million, usd
 from spendgate.core.price import FACTOR_ONE
@@ -32,6 +32,8 @@ _SPAN = re.compile(r"([1-9][0-9]{0,5})([mhd])", re.ASCII)
 _SPAN_UNITS: Final = {"m": timedelta(minutes=1), "h": timedelta(hours=1), "d": timedelta(days=1)}
 # What can stand in a URL: no space, no control character, no backslash that parsers read differently.
 _URL = re.compile(r"[!-\[\]-~]{1,2048}", re.ASCII)
+# Parts of a path that no server reads as another path; a slash at the end is dropped.
+_PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9._~:$!*+,=-]+)*/?", re.ASCII)
 _CATALOGUE = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 _API_VERSION = re.compile(r"[a-z0-9][a-z0-9.-]{0,31}", re.ASCII)
 _MODEL = re.compile(r"[!-~]{1,256}", re.ASCII)
@@ -154,7 +156,7 @@ Percent = Annotated[int, PlainValidator(_whole(1, 99))]
 Text = Annotated[str, Field(max_length=500)]
 
 
-def base_url(value: str, *, loopback_http: bool) -> str:
+def base_url(value: str, *, loopback_http: bool, private_network: bool = False) -> str:
     """Return a provider's address without a slash at its end; ValueError where it is none that may be called."""
     if _URL.fullmatch(value) is None:
         raise ValueError("must be a URL of at most 2048 characters without spaces")
@@ -165,15 +167,14 @@ def base_url(value: str, *, loopback_http: bool) -> str:
         host, port = parts.hostname, parts.port
     except ValueError as error:
         raise ValueError("is not a URL with a host and, where it has one, a port up to 65535") from error
-    if not host or port == 0 or parts.scheme not in ("https", "http"):
+    if not host or port == 0 or parts.scheme not in ("https", "http") or ("[" in parts.netloc and ":" not in host):
         raise ValueError("must be a URL like https://api.example.com/v1")
-    if parts.scheme == "http" and not (loopback_http and _is_loopback(host)):
-        raise ValueError("must be https (http is for loopback hosts in local runs)")
+    if _PATH.fullmatch(parts.path) is None:
+        raise ValueError("must have a plain path: no empty part, no '.' or '..', no ';' and nothing encoded")
+    if loopback_http and is_loopback(host):
+        return value.rstrip("/")
+    if parts.scheme == "http" and not private_network:
+        raise ValueError("must be https (http is for loopback hosts in local runs, and for private_network: true)")
+    check_host(host, private=private_network)
+    check_port(port, scheme=parts.scheme)
     return value.rstrip("/")
-
-
-def _is_loopback(host: str) -> bool:
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"

@@ -34,6 +34,7 @@ def provider(name: str, entry: ProviderEntry) -> Provider:
         cap_includes_reasoning=entry.cap_includes_reasoning,
         free_fields=tuple(dict.fromkeys(entry.free_fields)),
         free_betas=tuple(dict.fromkeys(entry.free_betas)),
+        private_network=entry.private_network,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Final
 
 from spendgate.calls import Admitted, Parts, Reply
+from spendgate.core.address import network_of
 from spendgate.core.kind import kind_of, url_of
 from spendgate.core.money import usd_text
 from spendgate.core.reservation import Resolution
@@ -124,6 +125,7 @@ class Exchange:
             body=dialect.outgoing(request, model, cap),
             headers=dialect.headers(request),
             secret=secret,
+            network=network_of(provider),
         )
         return await self._signed(outbound) if outbound.kind.signed and secret is None else outbound
 

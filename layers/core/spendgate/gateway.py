@@ -24,6 +24,7 @@ from spendgate.admission import (
     reservation_of,
 )
 from spendgate.calls import Admitted, Call, Parts, Reply
+from spendgate.core.address import network_of
 from spendgate.core.budget import BudgetPolicy, BudgetState, is_within, new_run, run_path
 from spendgate.core.feature import allowance, granted
 from spendgate.core.key import allows
@@ -85,6 +86,7 @@ class Gateway:
             body=free.outgoing(request, candidate.model),
             headers=request.headers,
             secret=await self._secret(reached.provider.secret),
+            network=network_of(reached.provider),
         )
         life = self._lifetime(call, self._parts.clock())
         return await pass_through(self._parts, outbound, provider=candidate.provider, seconds=life.call.total_seconds())

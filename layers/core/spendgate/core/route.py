@@ -32,7 +32,8 @@ class Provider:
     catalogue whose prices are this provider's; None is the one of its name. ``api_version`` is Azure's, where its
     deployments stand in the path. ``cap_includes_reasoning`` declares what the kind does not know of this host.
     ``free_fields`` and ``free_betas`` are fields of a request and beta names that no list knows yet, and of which an operator
-    knows that they cost nothing.
+    knows that they cost nothing. ``private_network`` lets the host be within a private network, as a model is that a team
+    hosts itself.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Provider:
     cap_includes_reasoning: bool | None = None
     free_fields: tuple[str, ...] = ()
     free_betas: tuple[str, ...] = ()
+    private_network: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,10 @@ from typing import Final
 
 import httpx
 
+from spendgate.core.address import Network
 from spendgate.core.kind import Kind
 from spendgate.errors import SpendgateError
+from spendgate.providers.network import AddressRefused, Resolve, resolve, transport
 
 # What of a provider's answer is passed on; everything else (cookies, addresses, internals) stays here.
 HEADERS_PASSED: Final = frozenset(
@@ -50,6 +52,7 @@ class Outbound:
     body: bytes
     headers: tuple[tuple[str, str], ...]
     secret: str | None = field(repr=False)
+    network: Network = "public"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,19 +113,22 @@ class _Client:
 
 
 class Pool:
-    """The HTTP client, made anew once it has been idle for too long; what is still read through the old one is."""
+    """An HTTP client a network, made anew once it has been idle for too long; what is still read through the old one is."""
 
-    def __init__(self, *, clock: Callable[[], datetime], connect_seconds: float, idle_seconds: float) -> None:
+    def __init__(
+        self, *, clock: Callable[[], datetime], connect_seconds: float, idle_seconds: float, resolve: Resolve = resolve
+    ) -> None:
         self._clock = clock
+        self._resolve = resolve
         self._connect_seconds = connect_seconds
         self._idle = timedelta(seconds=idle_seconds)
         self._tls: ssl.SSLContext | None = None
-        self._client: _Client | None = None
+        self._clients: dict[Network, _Client] = {}
         self._last_used = clock()
 
     async def send(self, outbound: Outbound) -> Answer:
         """Send a request once and return its answer, which the caller closes; Unsent or Unclear."""
-        client = await self._current()
+        client = await self._current(outbound.network)
         answer = object()
         client.answers.add(answer)
 
@@ -145,20 +151,21 @@ class Pool:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        client, self._client = self._client, None
-        if client is not None:
+        clients, self._clients = self._clients, {}
+        for client in clients.values():
             await client.http.aclose()
 
-    async def _current(self) -> _Client:
-        if self._client is not None and self._clock() - self._last_used > self._idle:
-            # Whatever is still read through it: a connection beside that one may have been idle all the while.
-            client, self._client = self._client, None
-            await client.retire()
-        if self._client is None:
-            self._client = _Client(self._new())
-        return self._client
+    async def _current(self, network: Network) -> _Client:
+        if self._clients and self._clock() - self._last_used > self._idle:
+            # Whatever is still read through them: a connection beside that one may have been idle all the while.
+            clients, self._clients = self._clients, {}
+            for client in clients.values():
+                await client.retire()
+        if network not in self._clients:
+            self._clients[network] = _Client(self._new(network))
+        return self._clients[network]
 
-    def _new(self) -> httpx.AsyncClient:
+    def _new(self, network: Network) -> httpx.AsyncClient:
         if self._tls is None:
             # Reading the certificate authorities takes longer than all the rest of a call.
             self._tls = httpx.create_ssl_context(trust_env=False)
@@ -168,15 +175,16 @@ class Pool:
         limits = httpx.Limits(
             max_connections=None, max_keepalive_connections=32, keepalive_expiry=self._idle.total_seconds()
         )
-        return httpx.AsyncClient(
-            verify=self._tls, timeout=timeout, limits=limits, follow_redirects=False, trust_env=False
-        )
+        judged = transport(network, tls=self._tls, limits=limits, resolve=self._resolve)
+        return httpx.AsyncClient(transport=judged, timeout=timeout, follow_redirects=False, trust_env=False)
 
     async def _sent(self, client: httpx.AsyncClient, outbound: Outbound) -> httpx.Response:
         request = httpx.Request("POST", outbound.url, content=outbound.body, headers=_headers(outbound))
         request.extensions = {"timeout": client.timeout.as_dict()}
         try:
             return await client.send(request, stream=True, follow_redirects=False)
+        except AddressRefused as error:
+            raise Unsent(str(error)) from error
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
             raise Unsent(type(error).__name__) from error
         except httpx.TimeoutException as error:

@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
+from spendgate.core.address import network_of
 from spendgate.core.kind import Kind, LookUp, kind_of, url_of
 from spendgate.core.request import RequestFacts
 from spendgate.core.reservation import Reservation
@@ -21,6 +22,7 @@ from spendgate.dialects.charges import cost_charge
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
 from spendgate.dialects.registry import DIALECTS
+from spendgate.providers.network import AddressRefused, blocking_transport
 
 ASK_SECONDS_MAX: Final = 10.0
 ASKED_BYTES_MAX: Final = 64_000_000
@@ -65,13 +67,16 @@ def recover(
         path=look_up.path.format(id=quote(reservation.response_id, safe="")),
         model=reservation.model or "",
     )
-    status, body = _asked(url, kind, secret, transport)
+    try:
+        status, body = _asked(url, kind, secret, transport or blocking_transport(network_of(provider)))
+    except AddressRefused as refused:
+        return _nothing(f"provider {provider.name} was not asked: {refused}")
     if status != 200:
         return _nothing(f"provider {provider.name} answered {status}" if status else f"{provider.name} did not answer")
     return _read(look_up, kind, reservation, body)
 
 
-def _asked(url: str, kind: Kind, secret: str | None, transport: httpx.BaseTransport | None) -> tuple[int, bytes]:
+def _asked(url: str, kind: Kind, secret: str | None, transport: httpx.BaseTransport) -> tuple[int, bytes]:
     """Return status and body; status 0 where there is no answer, or one that is too large to be read."""
     headers = {"accept": "application/json", "accept-encoding": "identity", "user-agent": "spendgate"}
     if secret is not None:
