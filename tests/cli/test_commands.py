@@ -166,7 +166,7 @@ def test_a_key_is_made_listed_and_revoked(applied: CommandLine) -> None:
         (["keys", "create", "triage-prod", "--budget", LEAF], "there is a key triage-prod already"),
         (["keys", "create", "ci", "--budget", LEAF, "--expires", "soon"], "expires_at: a date like 2027-01-31"),
         (["keys", "create", "ci", "--budget", LEAF, "--expires", "2020-01-01"], "expires_at: must lie in the future"),
-        (["keys", "revoke", "a/b?c=d"], "there is no key a/b?c=d"),
+        (["keys", "revoke", "a.b-c_d"], "there is no key a.b-c_d"),
         (["reservations", "show", "nonsense"], "id: a reservation's id has 26 capital letters and digits"),
         (["reservations", "show", "0" * 26], "there is no reservation 000"),
         (["stop", LEAF, "--reason", "  "], "reason: one line of 1 to 1000 characters"),

@@ -14,7 +14,7 @@ from spendgate.core.price import Terms
 from spendgate.core.reservation import Reservation
 from spendgate.core.route import Provider
 from spendgate.errors import RequestInvalid, TransitionIllegal
-from spendgate.local.admin_api import ReconcileBody
+from spendgate.admin_models import ReconcileBody
 from spendgate.providers.recovery import Recovered, recover, recoverer
 from tests.builders import a_candidate, a_price_row, a_provider, a_reservation
 from tests.gateway.stand import Stand, chat

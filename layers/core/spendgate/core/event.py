@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
-BY_LENGTH_MAX: Final = 64
+# An AWS identity with its account, role and session name fits.
+BY_LENGTH_MAX: Final = 256
 REASON_LENGTH_MAX: Final = 1000
 
 

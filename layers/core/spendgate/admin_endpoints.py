@@ -1,0 +1,213 @@
+"""The admin API's endpoints, one row each: a method and a path, a body and a query, and the use case that is called."""
+
+from datetime import UTC, datetime
+from typing import Final
+
+from spendgate.admin import LIST_LENGTH_MAX, Admin
+from spendgate.admin_input import invalid
+from spendgate.admin_models import (
+    FILE_BODY_BYTES_MAX,
+    Answer,
+    ApplyBody,
+    Asked,
+    Endpoint,
+    KeyBody,
+    LatchBody,
+    LiftBody,
+    Parameter,
+    PlanBody,
+    PricesBody,
+    ReconcileBody,
+)
+from spendgate.admin_openapi import document
+
+_LIMIT: Final = Parameter("limit", f"At most so many, up to {LIST_LENGTH_MAX}.", number=50)
+
+
+# One use case each; the function's name is the operation's.
+
+
+def _plan(admin: Admin, asked: Asked) -> Answer:
+    return admin.plan(asked.body.file)
+
+
+def _apply(admin: Admin, asked: Asked) -> Answer:
+    return admin.apply(asked.body.file, by=asked.by, plan_id=asked.body.plan_id)
+
+
+def _budgets(admin: Admin, asked: Asked) -> Answer:
+    return admin.budgets(asked.query["path"])
+
+
+def _keys(admin: Admin, _: Asked) -> Answer:
+    return admin.keys()
+
+
+def _create_key(admin: Admin, asked: Asked) -> Answer:
+    body: KeyBody = asked.body
+    expires_at = None if body.expires_at is None else _instant(body.expires_at)
+    return admin.create_key(body.name, budget=body.budget, models=body.models, expires_at=expires_at, by=asked.by)
+
+
+def _revoke_key(admin: Admin, asked: Asked) -> Answer:
+    return admin.revoke_key(asked.names["name"], by=asked.by)
+
+
+def _stop(admin: Admin, asked: Asked) -> Answer:
+    return admin.stop(asked.body.path, reason=asked.body.reason, by=asked.by)
+
+
+def _resume(admin: Admin, asked: Asked) -> Answer:
+    return admin.resume(asked.body.path, reason=asked.body.reason, by=asked.by)
+
+
+def _reservations(admin: Admin, asked: Asked) -> Answer:
+    return admin.reservations(**asked.query)
+
+
+def _reservation(admin: Admin, asked: Asked) -> Answer:
+    return admin.reservation(asked.names["id"])
+
+
+def _reconcile(admin: Admin, asked: Asked) -> Answer:
+    body: ReconcileBody = asked.body
+    return admin.reconcile(asked.names["id"], action=body.action, cost=body.cost, evidence=body.evidence, by=asked.by)
+
+
+def _prices(admin: Admin, asked: Asked) -> Answer:
+    provider, model = asked.query["provider"], asked.query["model"]
+    if model is not None and provider is None:
+        raise invalid("provider", "goes with model")
+    return admin.prices.list(provider, model)
+
+
+def _add_prices(admin: Admin, asked: Asked) -> Answer:
+    return admin.prices.add(asked.body.file, by=asked.by)
+
+
+def _check_prices(admin: Admin, _: Asked) -> Answer:
+    return admin.prices.check()
+
+
+def _blocks(admin: Admin, _: Asked) -> Answer:
+    return admin.blocks.list()
+
+
+def _lift_block(admin: Admin, asked: Asked) -> Answer:
+    body: LiftBody = asked.body
+    return admin.blocks.lift(
+        provider=body.provider, model=body.model, feature=body.feature, reason=body.reason, by=asked.by
+    )
+
+
+def _audit(admin: Admin, _: Asked) -> Answer:
+    return admin.audit()
+
+
+def _events(admin: Admin, asked: Asked) -> Answer:
+    return admin.events(asked.query["limit"])
+
+
+def _openapi(_: Admin, __: Asked) -> Answer:
+    return document(ENDPOINTS)
+
+
+def _instant(text: str) -> datetime:
+    try:
+        at = datetime.fromisoformat(text)
+        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise invalid("expires_at", "a date like 2027-01-31 (its start, in UTC) or 2027-01-31T18:00:00Z") from error
+
+
+ENDPOINTS: Final[tuple[Endpoint, ...]] = (
+    Endpoint(
+        method="POST",
+        path="/plan",
+        summary="What applying a configuration would change, and the plan's id.",
+        call=_plan,
+        body=PlanBody,
+        body_bytes_max=FILE_BODY_BYTES_MAX,
+    ),
+    Endpoint(
+        method="POST",
+        path="/apply",
+        summary="Apply a configuration; secrets of new keys are in the answer, this once.",
+        call=_apply,
+        body=ApplyBody,
+        body_bytes_max=FILE_BODY_BYTES_MAX,
+    ),
+    Endpoint(
+        method="GET",
+        path="/budgets",
+        summary="Every budget with its windows, or one and all below it.",
+        call=_budgets,
+        query=(Parameter("path", "A budget's path."),),
+    ),
+    Endpoint(method="GET", path="/keys", summary="Every key, never a secret.", call=_keys),
+    Endpoint(
+        method="POST",
+        path="/keys",
+        summary="Make a key; its secret is in the answer, this once.",
+        call=_create_key,
+        body=KeyBody,
+    ),
+    Endpoint(
+        method="POST", path="/keys/{name}/revoke", summary="Revoke a key, from the next call on.", call=_revoke_key
+    ),
+    Endpoint(method="POST", path="/stop", summary="Stop a budget and all below it.", call=_stop, body=LatchBody),
+    Endpoint(method="POST", path="/resume", summary="Take the stop off a budget.", call=_resume, body=LatchBody),
+    Endpoint(
+        method="GET",
+        path="/reservations",
+        summary="Reservations, the newest first.",
+        call=_reservations,
+        query=(
+            Parameter("budget", "Only of this budget and all below it."),
+            Parameter("state", "Only in this state."),
+            _LIMIT,
+        ),
+    ),
+    Endpoint(method="GET", path="/reservations/{id}", summary="One reservation.", call=_reservation),
+    Endpoint(
+        method="POST",
+        path="/reservations/{id}/reconcile",
+        summary="End a reservation by hand.",
+        call=_reconcile,
+        body=ReconcileBody,
+    ),
+    Endpoint(
+        method="GET",
+        path="/prices",
+        summary="Every price row, or those of a provider or of a model, each beside the shipped one.",
+        call=_prices,
+        query=(Parameter("provider", "A provider's name."), Parameter("model", "Any name of a model of it.")),
+    ),
+    Endpoint(
+        method="POST",
+        path="/prices",
+        summary="Add price rows; none is ever overwritten.",
+        call=_add_prices,
+        body=PricesBody,
+        body_bytes_max=FILE_BODY_BYTES_MAX,
+    ),
+    Endpoint(
+        method="GET",
+        path="/prices/check",
+        summary="Candidates of routes without a price, and shipped prices that nobody looked at for too long.",
+        call=_check_prices,
+    ),
+    Endpoint(method="GET", path="/blocks", summary="What is refused since a bill broke its bound.", call=_blocks),
+    Endpoint(method="POST", path="/blocks/lift", summary="Take a block away.", call=_lift_block, body=LiftBody),
+    Endpoint(
+        method="GET", path="/audit", summary="Every counter that is not the sum over its reservations.", call=_audit
+    ),
+    Endpoint(
+        method="GET",
+        path="/events",
+        summary="What operators changed, the newest first.",
+        call=_events,
+        query=(_LIMIT,),
+    ),
+    Endpoint(method="GET", path="/openapi.json", summary="This document.", call=_openapi),
+)
