@@ -11,4 +11,4 @@ _O200K: Final[Any] = bpe_openai.get_encoding("o200k_base")
 
 def count(text: str) -> int:
     """Return the tokens of a text; what looks like a special token counts as the text that it is."""
-    return len(_O200K.encode(text))
+    return len(_O200K.encode(text, disallowed_special=()))

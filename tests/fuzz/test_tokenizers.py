@@ -1,6 +1,6 @@
 """Real tokenizers make no more tokens of a text, or of JSON however it is laid out, than are counted for it.
 
-OpenAI's o200k and cl100k come with the package bpe-openai. ``make fuzz`` tries others too where they are installed.
+OpenAI's o200k and cl100k come with the package bpe-openai; what others were tried by hand stands in docs/pricing.md.
 """
 
 from __future__ import annotations
