@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spendgate.configuration import LIMITS_MAX, Alerts, Configuration, KeySpec, parse
+from spendgate.configuration import LIMITS_MAX, Configuration, KeySpec, parse
+from spendgate.core.alert import AlertPolicy
 from spendgate.configuration_yaml import DEPTH_MAX, TEXT_LENGTH_MAX
 from spendgate.core.budget import Limit, RunPolicy
 from spendgate.core.price import PriceRow, Rates, Tier
@@ -99,7 +100,7 @@ def test_the_file_of_the_design_means_what_it_says() -> None:
             expires_at=datetime(2027, 1, 1, tzinfo=UTC),
         ),
     )
-    assert configuration.alerts == Alerts(warn_at=(80,), slack=False)
+    assert configuration.alerts == AlertPolicy(warn_at=(80,), slack=False)
 
 
 def test_every_prefix_of_a_declared_path_is_a_budget_and_parents_come_first() -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from spendgate.calls import Log
 from spendgate.catalogue import Catalogue, deployed_rows, is_stale, load
+from spendgate.core.alert import CatalogueState
 from spendgate.core.price import PriceRow
 from spendgate.errors import ConfigurationInvalid, Problem
 from spendgate.store.config import Config
@@ -51,5 +52,6 @@ def deploy(config: Config, shipped: Sequence[PriceRow], catalogue: Catalogue, *,
         stale=sum(is_stale(row, now) for row in shipped),
         age_days=0 if looked is None else (now.date() - datetime.fromisoformat(looked).date()).days,
     )
+    config.put_catalogue_state(CatalogueState(rows=found.rows, stale=found.stale, age_days=found.age_days))
     log.info("catalogue loaded", rows=found.rows, added=found.added, stale=found.stale, age_days=found.age_days)
     return found

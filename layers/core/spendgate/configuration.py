@@ -25,6 +25,8 @@ from spendgate.configuration_model import (
     validated,
 )
 from spendgate.configuration_yaml import Findings, Place, read, shown
+from spendgate.core import alert
+from spendgate.core.alert import AlertPolicy
 from spendgate.core.budget import (
     PATH_DEPTH_MAX,
     PATH_LENGTH_MAX,
@@ -61,14 +63,6 @@ class KeySpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Alerts:
-    """At which percentages of a limit to warn, and whether Slack hears of it too."""
-
-    warn_at: tuple[int, ...] = (80,)
-    slack: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Configuration:
     """All that a file declares. ``budgets`` hold every prefix of a declared path, parents before children."""
 
@@ -77,7 +71,7 @@ class Configuration:
     routes: tuple[Route, ...] = ()
     budgets: tuple[BudgetPolicy, ...] = ()
     keys: tuple[KeySpec, ...] = ()
-    alerts: Alerts = Alerts()
+    alerts: AlertPolicy = alert.DEFAULTS
 
     def unpriced(self) -> tuple[Candidate, ...]:
         """Return the candidates without a row in the file that a budgeted caller may reach.
@@ -217,11 +211,11 @@ class _Reader:
             keys.append(_key_spec(name, entry))
         return tuple(keys)
 
-    def alerts(self) -> Alerts:
+    def alerts(self) -> AlertPolicy:
         entry = self._entry(AlertsEntry, self._document.get("alerts", {}), ("alerts",)) or AlertsEntry()
         if len(set(entry.warn_at)) != len(entry.warn_at):
             self._findings.add(("alerts", "warn_at"), "has a number twice")
-        return Alerts(warn_at=tuple(sorted(entry.warn_at)), slack=entry.slack)
+        return AlertPolicy(warn_at=tuple(sorted(entry.warn_at)), slack=entry.slack)
 
     def _section(self, name: str) -> Mapping[str, Any]:
         section = self._document.get(name, {})

@@ -244,7 +244,7 @@ class KeyEntry(Entry):
 
 class AlertsEntry(Entry):
     warn_at: list[Percent] = [80]
-    slack: bool = False
+    slack: bool = True
 
 
 EntryType = TypeVar("EntryType", bound=Entry)

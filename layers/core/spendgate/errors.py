@@ -29,6 +29,7 @@ SpendgateError
         BudgetMissing        no budget of this path
     ConfigurationInvalid     every problem of a configuration, each with its place
     LocalStoreFailed         the local run's store did not start, or did not stop cleanly
+    AlertUndelivered         nobody could be told of an alert; it stays in the outbox
 
 Where several refusals apply, the first of this order is answered: stop, request_too_expensive,
 over_budget, budget_busy, rate_limited; within one kind the budget nearest to the root.
@@ -240,3 +241,7 @@ class ConfigurationInvalid(SpendgateError):
 
 class LocalStoreFailed(SpendgateError):
     """The store of a local run did not start, or did not stop cleanly; the message says what to do."""
+
+
+class AlertUndelivered(SpendgateError):
+    """An alert could not be published; it stays in the outbox, and the next run tries again."""

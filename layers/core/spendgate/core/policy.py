@@ -105,7 +105,7 @@ def rooms_left(state: BudgetState, now: datetime) -> tuple[tuple[Measure, int], 
     if state.policy.mode == "observe":
         return ()
     return tuple(
-        (limit.measure, max(limit.maximum - _committed(state, limit, now), 0)) for limit in state.policy.limits
+        (limit.measure, max(limit.maximum - committed(state, limit, now), 0)) for limit in state.policy.limits
     )
 
 
@@ -143,6 +143,14 @@ def precedence(refusal: Refused) -> int:
     return _ORDER.index(type(refusal))
 
 
+def committed(state: BudgetState, limit: Limit, now: datetime) -> int:
+    """Return what stands against a limit once old buckets are taken off its hour."""
+    if limit.window == "request":
+        return 0
+    stands = state.counters.get(counter(limit.measure, limit.window, now), 0)
+    return stands - sum(_evictable(state, limit, now).values()) if limit.window == "hour" else stands
+
+
 def amount_text(measure: str, amount: int) -> str:
     """Return an amount of a measure as it stands on the wire: exact USD, or a whole number."""
     return usd_text(amount) if measure == "usd" else str(amount)
@@ -153,14 +161,6 @@ def limit_text(limit: Limit) -> str:
     unit = "USD" if limit.measure == "usd" else limit.measure.replace("_", " ")
     span = "in its lifetime" if limit.window == "life" else f"a {limit.window}" if limit.window != "hour" else "an hour"
     return f"{amount_text(limit.measure, limit.maximum)} {unit} {span}"
-
-
-def _committed(state: BudgetState, limit: Limit, now: datetime) -> int:
-    """Return what stands against a limit once old buckets are taken off its hour."""
-    if limit.window == "request":
-        return 0
-    committed = state.counters.get(counter(limit.measure, limit.window, now), 0)
-    return committed - sum(_evictable(state, limit, now).values()) if limit.window == "hour" else committed
 
 
 def _evictable(state: BudgetState, limit: Limit, now: datetime) -> dict[str, int]:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
+from spendgate.core.alert import DEFAULTS, AlertPolicy, CatalogueState
 from spendgate.core.block import Block
 from spendgate.core.budget import BudgetState, prefixes
 from spendgate.core.event import Event
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 _Priced = tuple[PriceRow, list[Step]]
 
 _MANAGED: Final = {"pk": "META#managed", "sk": "META"}
+_ALERTS: Final = {"pk": "META#alerts", "sk": "META"}
+_CATALOGUE: Final = {"pk": "META#catalogue", "sk": "META"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +202,27 @@ class Config:
     def put_managed(self, names: frozenset[str]) -> None:
         """Record the names that the applied file made."""
         item = encode_item({**_MANAGED, "names": sorted(names)})
+        persist(lambda: self.client.put_item(TableName=self.table, Item=item), self.timing)
+
+    # -- what people are told ------------------------------------------------------------------------------------------
+
+    def alerts(self) -> AlertPolicy:
+        """Return at what to warn; the defaults where no file has said."""
+        item = self._get(_ALERTS)
+        return DEFAULTS if item is None else AlertPolicy(warn_at=tuple(item["warn_at"]), slack=item["slack"])
+
+    def put_alerts(self, policy: AlertPolicy, event: Event) -> None:
+        """Write at what to warn."""
+        self._put({**_ALERTS, "warn_at": list(policy.warn_at), "slack": policy.slack}, event)
+
+    def catalogue_state(self) -> CatalogueState | None:
+        """Return how old the shipped prices are, None where no catalogue was loaded by a deployment."""
+        item = self._get(_CATALOGUE)
+        return None if item is None else CatalogueState(**{n: item[n] for n in CatalogueState.__dataclass_fields__})
+
+    def put_catalogue_state(self, state: CatalogueState) -> None:
+        """Write how old the shipped prices are."""
+        item = encode_item({**_CATALOGUE, **asdict(state)})
         persist(lambda: self.client.put_item(TableName=self.table, Item=item), self.timing)
 
     # -- within ------------------------------------------------------------------------------------------------------
