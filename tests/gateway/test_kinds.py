@@ -308,10 +308,45 @@ def test_reasoning_beyond_the_cap_is_reserved_for(stand: Stand, key: str) -> Non
     inside = stand.chat(key, model="groq")
     beyond = stand.chat(key, model="xai")
     reserved = [usd(one.headers["x-spendgate-reserved-usd"]) for one in (inside, beyond)]
-    assert reserved[1] - reserved[0] == (1000 - 20) * 10_000_000
+    assert reserved[1] - reserved[0] == (1000 - 20) * 10_000_000 + usd("0.05")
 
 
 def test_a_body_for_a_kind_is_the_one_that_was_sent(stand: Stand, key: str) -> None:
     assert stand.post("/v1/chat/completions", chat(model="deepseek"), key).status_code == 200
     body = json.loads(b"".join(stand.provider.bodies))
     assert body == {"model": "demo", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 20}
+
+
+# --- a refusal that may cost a fee: providers.md 8, xAI
+
+
+@pytest.mark.parametrize("status", [400, 403])
+def test_a_refusal_that_may_cost_a_fee_is_booked_at_the_fee_and_never_released(
+    stand: Stand, key: str, status: int
+) -> None:
+    stand.behave("refuse", status=status, code="permission-denied")
+    response = stand.chat(key, model="xai")
+    one = ended(stand, response)
+    assert (one.state, one.actual and one.actual.usd) == ("settled", usd("0.05"))
+    assert one.asked.usd > usd("0.05")
+    told = response.json()["error"]
+    if status == 400:
+        assert response.headers["x-spendgate-cost-usd"] == "0.05"
+        assert "demo provider refuses" in told["message"]
+    else:
+        assert "0.05 USD" in told["message"]
+        assert "demo provider refuses" not in told["message"]
+    state = stand.state()
+    assert (state.reserved, state.unknown, state.counters["usd.life"]) == (0, 0, usd("0.05"))
+    assert state.policy.stop is None
+    assert stand.hits == 1
+    stand.audited()
+
+
+def test_a_fee_is_held_beside_the_answer_and_given_back_with_it(stand: Stand, key: str) -> None:
+    response = stand.chat(key, model="xai")
+    one = ended(stand, response)
+    assert one.asked.usd > usd("0.05")
+    assert one.actual is not None
+    assert one.actual.usd == stand.book.billed_picodollars < usd("0.05")
+    stand.audited()

@@ -25,7 +25,7 @@ from spendgate.errors import (
     RefusalFacts,
     Refused,
 )
-from spendgate.metering import answered, unbilled, unclear
+from spendgate.metering import answered, refused_at_a_fee, unbilled, unclear
 from spendgate.providers import outcome
 from spendgate.providers.attempt import Answer, AnswerTooLarge, Outbound, Unclear, Unsent
 from spendgate.providers.signing import SignatureMissing
@@ -169,7 +169,7 @@ class Exchange:
             body = b""
         await answer.aclose()
         verdict = outcome.verdict(outbound.kind, status, body, named=dict(answer.headers).get("x-amzn-errortype"))
-        if not verdict.unbilled:
+        if not verdict.unbilled and not verdict.fee:
             raise await self._unknown(reason, timed_out=False)
         if verdict.spend_limit is not None:
             reason = f"{reason}: provider spend limit ({verdict.spend_limit})"
@@ -183,13 +183,17 @@ class Exchange:
             )
         if verdict.elsewhere and not is_last:
             return None
+        cost = "nothing was billed"
         resolution = unbilled(self._candidate, reason)
+        if verdict.fee:
+            cost = f"it may charge {usd_text(verdict.fee)} USD for that, which are booked"
+            resolution = refused_at_a_fee(self._reservation, self._candidate, reason, verdict.fee)
         await self._end(resolution)
         if verdict.credentials:
-            told = f"{reason} to the gateway's own credentials; nothing was billed"
-            raise ProviderRefusedUs(told, facts=self._facts())
+            to = "the content, or the gateway's own credentials" if verdict.fee else "the gateway's own credentials"
+            raise ProviderRefusedUs(f"{reason} to {to}; {cost}", facts=self._facts())
         if not body:
-            raise ProviderRefusedUs(f"{reason} without a word; nothing was billed", facts=self._facts())
+            raise ProviderRefusedUs(f"{reason} without a word; {cost}", facts=self._facts())
         passed = answer.headers if verdict.spend_limit is None else _not_to_be_repeated(answer.headers)
         headers = (*passed, *self._headers(resolution))
         return Reply(status=status, headers=headers, body=scrubbed(body, outbound))

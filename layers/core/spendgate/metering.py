@@ -73,6 +73,20 @@ def _in_full(candidate: Candidate, report: UsageReport) -> Resolution:
     )
 
 
+def refused_at_a_fee(reservation: Reservation, candidate: Candidate, reason: str, fee: Picodollars) -> Resolution:
+    """Return the settlement of a refusal that costs a fee at most: the fee, since nobody can say that it does not."""
+    asked = reservation.asked
+    usd = Picodollars(0) if reservation.unpriced else fee
+    return Resolution(
+        state="settled",
+        reason=reason[:_REASON_LENGTH_MAX],
+        actual=Amounts(usd=usd, requests=asked.requests),
+        provider=candidate.provider,
+        model=candidate.model,
+        evidence=f"a refusal by this provider costs {usd_text(fee)} USD at most, and is not proven to cost less",
+    )
+
+
 def unclear(candidate: Candidate | None, reason: str, report: UsageReport | None = None) -> Resolution:
     """Return that a call's outcome is unknown: its money stays, and what was seen so far is kept as a floor."""
     return Resolution(

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Final
 
 from spendgate.core.intake import fees_bound, input_bound, rates_of_media, uncapped_output
-from spendgate.core.kind import caps_reasoning
+from spendgate.core.kind import caps_reasoning, kind_of
 from spendgate.core.money import Picodollars, saturated
 from spendgate.core.price import (
     ASKED_TIERS,
@@ -171,7 +171,8 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
                 worst, worst_terms = amount, terms
     quote = Quote(candidate=offer.candidate, rows=offer.rows, terms=worst_terms, tiers=tuple(tiers) if len(tiers) > 1 else ())
     return Bound(
-        amount=saturated(worst),
+        # A refusal that costs a fee, and an answer: whether both can be is said nowhere.
+        amount=saturated(worst + kind_of(offer.provider).refusal_fee),
         input_tokens_max=tokens_in,
         output_tokens_max=tokens_out,
         output_cap=cap,

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 from urllib.parse import quote, urlsplit
 
+from spendgate.core.money import Picodollars, usd
 from spendgate.core.route import Provider
 
 BEARER: Final = ("authorization", "Bearer {}")
@@ -19,6 +20,8 @@ _REFUSED: Final = frozenset({400, 401, 403, 404, 405, 409, 413, 415, 422, 429})
 # The paths of a request that Azure serves below a deployment; all others it serves beside them.
 _DEPLOYED_PATHS: Final = frozenset({"/chat/completions", "/completions", "/embeddings"})
 _KINDS_CACHED_MAX: Final = 256
+
+NO_FEE: Final = Picodollars(0)
 
 Charge = Literal["none", "cost", "ticks"]
 Reads = Literal["answer", "generation"]
@@ -48,6 +51,7 @@ class Kind:
     whether a stream may be asked for its usage. ``cap_includes_reasoning`` is False where reasoning may go beyond the
     cap; ``capped_models`` are then parts of the names of models that have none, or keep it inside. ``charge`` is how the
     provider says what an answer cost, which then is the truth. ``deployments`` tells that the model stands in the path.
+    ``refusal_fee`` is the most, in picodollars, that a request may cost which is answered one of ``fee_statuses``.
     ``signed`` tells that, without a secret, requests are signed with the gateway's own role. ``look_ups`` are by the
     gateway's dialect.
     """
@@ -70,6 +74,8 @@ class Kind:
     charge: Charge = "none"
     deployments: bool = False
     signed: bool = False
+    refusal_fee: Picodollars = NO_FEE
+    fee_statuses: frozenset[int] = frozenset()
     look_ups: tuple[tuple[str, LookUp], ...] = ()
 
     def look_up(self, dialect: str) -> LookUp | None:
@@ -182,6 +188,13 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 name="xai",
                 dialect="openai",
                 hosts=("api.x.ai", "*.api.x.ai"),
+                # Its documents of 2025 charge a request that is refused for its content 0.05 USD; those of 2026 neither
+                # repeat nor revoke it. Such a 403 has the code of a missing permission (seen as "permission-denied" and in
+                # words: github.com/UKGovernmentBEIS/inspect_ai/pull/2267, github.com/Wei-Shaw/sub2api/pull/5359), and for a
+                # 400 no code is documented, so that none of the two proves that nothing is billed.
+                unbilled=_REFUSED - {400, 403},
+                refusal_fee=usd("0.05"),
+                fee_statuses=frozenset({400, 403}),
                 cap_field="max_tokens",
                 cap_includes_reasoning=False,
                 charge="ticks",

@@ -6,7 +6,8 @@ Which statuses and codes prove it is data of ``core/kind``. An error's message i
 from dataclasses import dataclass
 from typing import Any, Final
 
-from spendgate.core.kind import Kind
+from spendgate.core.kind import NO_FEE, Kind
+from spendgate.core.money import Picodollars
 from spendgate.dialects.json_strict import parse_answer
 
 # Of the unbilled ones, what says that another provider may do better with the very same request.
@@ -25,9 +26,13 @@ _CODES: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What an error proves. ``spend_limit`` is the code, or the status, of a limit of the provider's own."""
+    """What an error proves. ``spend_limit`` is the code, or the status, of a limit of the provider's own.
+
+    ``fee`` is the most that it costs, where that is known though it is not nothing.
+    """
 
     unbilled: bool
+    fee: Picodollars = NO_FEE
     credentials: bool = False
     elsewhere: bool = False
     spend_limit: str | None = None
@@ -42,15 +47,19 @@ def is_answer(status: int) -> bool:
 
 
 def may_be_unbilled(kind: Kind, status: int) -> bool:
-    """Tell whether a status proves that nothing is billed, or may do so together with the body."""
-    return status in kind.unbilled or any(status == one for one, _ in kind.unbilled_codes)
+    """Tell whether a status proves that nothing, or a fee at most, is billed, or may do so together with the body."""
+    proving = kind.unbilled | kind.fee_statuses
+    return status in proving or any(status == one for one, _ in kind.unbilled_codes)
 
 
 def verdict(kind: Kind, status: int, body: bytes, *, named: str | None = None) -> Verdict:
     """Return what an error proves; ``named`` is the code that Amazon puts into a header."""
     codes = error_codes(body) + (() if named is None else (named.partition(":")[0],))
     if status not in kind.unbilled and not any((status, code) in kind.unbilled_codes for code in codes):
-        return UNCLEAR
+        if status not in kind.fee_statuses:
+            return UNCLEAR
+        # Not to be tried elsewhere: what is held may be needed for the fee.
+        return Verdict(unbilled=False, fee=kind.refusal_fee, credentials=status in kind.credentials)
     limit = _spend_limit(kind, status, codes) or _told_limit(kind, status, body)
     return Verdict(
         unbilled=True,
