@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from spendgate import __version__
-from spendgate.cli import blocks, budgets, configuration, keys, prices, reservations, trail
+from spendgate.cli import blocks, budgets, configuration, keys, prices, reservations, secrets, trail
 from spendgate.cli.failure import Commands, failing_locally
 from spendgate.cli.session import console_for_people
 
@@ -24,8 +24,9 @@ Start here:
 def cli() -> None:
     """Hard budgets for LLM agents: the call that would break one is refused before it leaves.
 
-    Commands find the gateway by --url and --token, by SPENDGATE_URL and SPENDGATE_ADMIN_TOKEN, or else talk to the
-    one that `spendgate local` runs in this folder.
+    Commands find the gateway by --stack in an AWS account, by --url and --token, by the environment
+    (SPENDGATE_STACK, or SPENDGATE_URL and SPENDGATE_ADMIN_TOKEN), or else talk to the one that `spendgate local` runs
+    in this folder.
     """
 
 
@@ -96,6 +97,7 @@ for command in (
     budgets.stop,
     budgets.resume,
     prices.prices,
+    secrets.secrets,
     blocks.blocks,
     reservations.reservations,
     reservations.reconcile,

@@ -18,12 +18,18 @@ This page is written by `python -m spendgate.cli.reference > docs/cli.md`; a tes
 
 Every command but `local` and `demo` is a client of a gateway's admin API. It takes the first of:
 
-1. `--url` and `--token`, which go together;
-2. `SPENDGATE_URL` and `SPENDGATE_ADMIN_TOKEN` (better than `--token`, which other users of the machine can see);
+1. `--stack`, a deployed stack, or `--url` and `--token`, which go together;
+2. `SPENDGATE_STACK`, or `SPENDGATE_URL` and `SPENDGATE_ADMIN_TOKEN` (better than `--token`, which other users of the
+   machine can see);
 3. the gateway that `spendgate local` runs in this folder: it leaves its address and token in
    `.spendgate/local.json`, or in the folder that `SPENDGATE_STATE` names.
 
-No proxy and no `.netrc` is used.
+To a gateway by URL no proxy and no `.netrc` is used.
+
+A stack is found by its outputs in CloudFormation, and called as the AWS identity of `--profile` or of the environment,
+as AWS's own tools find it: requests are signed with SigV4. The identity needs `cloudformation:DescribeStacks` on the
+stack and `execute-api:Invoke` on the API's `admin` paths. `SPENDGATE_ADMIN_ENDPOINT` is another URL of the admin API
+than the stack's output `AdminUrl` (a domain of one's own, an emulator); `AWS_ENDPOINT_URL` is AWS's own variable.
 
 ## Output
 
