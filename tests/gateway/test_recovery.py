@@ -8,13 +8,13 @@ import httpx
 import pytest
 
 from spendgate.admin import Admin
+from spendgate.admin_models import ReconcileBody
 from spendgate.core.bound import Quote
 from spendgate.core.budget import Amounts
 from spendgate.core.price import Terms
 from spendgate.core.reservation import Reservation
 from spendgate.core.route import Provider
-from spendgate.errors import RequestInvalid, TransitionIllegal
-from spendgate.admin_models import ReconcileBody
+from spendgate.errors import RequestConflict, RequestInvalid, TransitionIllegal
 from spendgate.providers.recovery import Recovered, recover, recoverer
 from tests.builders import a_candidate, a_price_row, a_provider, a_reservation
 from tests.gateway.stand import Stand, chat
@@ -193,8 +193,8 @@ def test_where_nothing_is_proven_nothing_changes(stand: Stand, key: str) -> None
     assert done["unproven"] == "provider openrouter-kind answered 404"
     assert done["reservation"]["state"] == "unknown"
     assert stand.reservation() == one
-    done = stand.admin.reconcile(one.id, action="ask", cost=None, evidence=None, by="ana")
-    assert done["unproven"] == "this gateway has no way to ask a provider"
+    with pytest.raises(RequestConflict, match=r"not available on a deployed stack.*use spendgate reconcile settle"):
+        stand.admin.reconcile(one.id, action="ask", cost=None, evidence=None, by="ana")
     assert stand.reservation() == one
     stand.audited()
 

@@ -5,10 +5,11 @@ what, and why. ``by`` is who asks, as the transport knows it (the local user, an
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from itertools import islice
 from typing import Any, Final
 
 from spendgate import admin_reconcile as reconciliation
@@ -28,7 +29,7 @@ from spendgate.admin_view import (
     reservation_view,
     stop_view,
 )
-from spendgate.catalogue import Catalogue, no_catalogue, rows_for, unknown_catalogues
+from spendgate.catalogue import LOADED, Catalogue, no_catalogue, rows_for, unknown_catalogues
 from spendgate.configuration import Configuration
 from spendgate.core.budget import PATH_LENGTH_MAX, BudgetState, Stop, is_within
 from spendgate.core.event import Event
@@ -236,11 +237,11 @@ class Admin:
                 raise invalid(name, "goes with settle, release or charge; ask takes none: the provider is asked for it")
         reservation, now = self._reservation(reservation_id), self.clock()
         reconciliation.check_open(reservation, now)
+        if self.recover is None:
+            raise reconciliation.not_askable(reservation)
         unproven: str | None = "which provider served it is not known"
         provider = None if reservation.provider is None else self.config.provider(reservation.provider)
-        if self.recover is None:
-            unproven = "this gateway has no way to ask a provider"
-        elif provider is not None:
+        if provider is not None:
             recovered = self.recover(provider, reservation)
             unproven, report = recovered.said, recovered.report
             settled = report and reconciliation.proven(reservation, report, said=recovered.said, by=by)
@@ -280,16 +281,20 @@ class Admin:
         """Return what operators changed in the last ``EVENT_DAYS_MAX`` days, the newest first."""
         if not 1 <= limit <= LIST_LENGTH_MAX:
             raise invalid("limit", f"a number from 1 to {LIST_LENGTH_MAX}")
-        found: list[Event] = []
+        return {"events": [event_view(event) for event in islice(self._trail(), limit)]}
+
+    def catalogue_state(self) -> dict[str, Any]:
+        """Return how much of the shipped prices is stored, how old they are, and the last load that added any."""
+        loads = (event for event in self._trail() if event.kind == LOADED)
+        return self.prices.state(next(loads, None))
+
+    # --- private
+
+    def _trail(self) -> Iterator[Event]:
         now = self.clock()
         for days in range(EVENT_DAYS_MAX):
             of_day = self.ledger.events(f"{now - timedelta(days=days):%Y-%m-%d}")
-            found += sorted(of_day, key=lambda event: event.at, reverse=True)
-            if len(found) >= limit:
-                break
-        return {"events": [event_view(event) for event in found[:limit]]}
-
-    # --- private
+            yield from sorted(of_day, key=lambda event: event.at, reverse=True)
 
     def _snapshot(self, parsed: Configuration) -> Snapshot:
         unknown = unknown_catalogues(parsed.providers, self.catalogue)

@@ -89,6 +89,10 @@ def _check_prices(admin: Admin, _: Asked) -> Answer:
     return admin.prices.check()
 
 
+def _catalogue(admin: Admin, _: Asked) -> Answer:
+    return admin.catalogue_state()
+
+
 def _blocks(admin: Admin, _: Asked) -> Answer:
     return admin.blocks.list()
 
@@ -196,6 +200,12 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/prices/check",
         summary="Candidates of routes without a price, and shipped prices that nobody looked at for too long.",
         call=_check_prices,
+    ),
+    Endpoint(
+        method="GET",
+        path="/catalogue",
+        summary="The shipped prices of the configured providers: stored, missing, changed, stale, and the last load.",
+        call=_catalogue,
     ),
     Endpoint(method="GET", path="/blocks", summary="What is refused since a bill broke its bound.", call=_blocks),
     Endpoint(method="POST", path="/blocks/lift", summary="Take a block away.", call=_lift_block, body=LiftBody),

@@ -79,6 +79,30 @@ class Prices:
             "stale": stale,
         }
 
+    def state(self, loaded: Event | None) -> dict[str, Any]:
+        """Return how much of the shipped prices of these providers is stored, how old they are, and the last load."""
+        now, shipped = self.clock(), self._shipped()
+        stored = {row.id: row for row in self.config.all_prices()}
+        looked = sorted(row.checked for row in shipped if row.checked)
+        last = loaded and {
+            "at": instant_text(loaded.at),
+            "by": loaded.by,
+            "subject": loaded.subject,
+            "rows": len((loaded.after or {}).get("rows", ())),
+        }
+        return {
+            "at": instant_text(now),
+            "rows": len(stored),
+            "shipped": len(shipped),
+            "missing": sum(row.id not in stored for row in shipped),
+            "changed": sum(row.id in stored and differs(stored[row.id], row) for row in shipped),
+            "oldest_check": looked[0] if looked else None,
+            "newest_check": looked[-1] if looked else None,
+            "stale": sum(is_stale(row, now) for row in shipped),
+            "fresh_days": FRESH_FOR.days,
+            "last_load": last,
+        }
+
     def add(self, file: str, *, by: str) -> dict[str, Any]:
         """Add the rows of a text with ``prices:``. RequestConflict where one exists and says something else."""
         rows = self._parsed(file)

@@ -12,7 +12,7 @@ from spendgate.core.money import MONEY_MAX, usd, usd_text
 from spendgate.core.reservation import UNRESOLVED, Reservation, Resolution, State
 from spendgate.core.route import Candidate
 from spendgate.core.usage import UsageReport
-from spendgate.errors import TransitionIllegal
+from spendgate.errors import RefusalFacts, RequestConflict, TransitionIllegal
 from spendgate.metering import answered
 
 Action = Literal["settle", "release", "charge"]
@@ -80,6 +80,16 @@ def check_open(reservation: Reservation, now: datetime) -> None:
             f"reservation {reservation.id} is still in flight, until {instant_text(reservation.deadline)} at most: "
             "it settles by itself, or can be reconciled after that"
         )
+
+
+def not_askable(reservation: Reservation) -> RequestConflict:
+    """Return the refusal of a gateway that has no way out to a provider, with what a person can do instead."""
+    where = f" as {reservation.response_id} of {reservation.provider}" if reservation.response_id else ""
+    return RequestConflict(
+        "asking a provider is not available on a deployed stack, where only the gateway may read providers' secrets: "
+        f"look the call up{where}, and use spendgate reconcile settle",
+        facts=RefusalFacts(reservation=reservation.id),
+    )
 
 
 def proven(reservation: Reservation, report: UsageReport, *, said: str, by: str) -> Resolution | None:

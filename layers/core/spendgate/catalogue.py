@@ -15,6 +15,8 @@ from spendgate.store.config import Config
 ROWS_MAX: Final = 20_000
 # After so many days without a look at the provider's page, a shipped price may have been overtaken.
 FRESH_FOR: Final = timedelta(days=45)
+# The kind of the events that tell of a load.
+LOADED: Final = "prices_loaded"
 # What a provider says that wants no shipped prices at all.
 NO_CATALOGUE: Final = "none"
 
@@ -85,7 +87,7 @@ def load(config: Config, rows: Sequence[PriceRow], *, now: datetime, by: str) ->
     def event(batch: Sequence[PriceRow]) -> Event:
         providers = ",".join(dict.fromkeys(row.provider for row in batch))
         return Event(
-            kind="prices_loaded",
+            kind=LOADED,
             subject=f"catalogue:{providers}",
             at=now,
             by=by,

@@ -13,7 +13,7 @@ from rich.text import Text
 from spendgate.cli import exit_codes
 from spendgate.cli.configuration import flat, text_of
 from spendgate.cli.failure import Commands
-from spendgate.cli.render import clean, day, pairs_table, plain_table
+from spendgate.cli.render import clean, day, pairs_table, plain_table, when
 from spendgate.cli.session import Session, talks_to_gateway
 
 _STATES: Final = {"in_force": "in force", "coming": "coming", "past": "past", "not_loaded": "not loaded"}
@@ -91,6 +91,24 @@ def check(session: Session) -> int:
     report = session.gateway.get("/prices/check")
     session.answer(report, *_report(report))
     return exit_codes.OK if report["clean"] else exit_codes.NO
+
+
+@prices.command(short_help="Show what of the shipped prices is stored.", epilog="Example: spendgate prices catalogue")
+@talks_to_gateway
+def catalogue(session: Session) -> int:
+    """Show how many of the configured providers' shipped prices are stored, how old they are, and the last load."""
+    state = session.gateway.get("/catalogue")
+    session.answer(state, pairs_table(_catalogue(state)))
+    return exit_codes.OK
+
+
+def _catalogue(state: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    yield "stored", f"{state['rows']} price rows"
+    yield "shipped", f"{state['shipped']}, of which {state['missing']} missing and {state['changed']} changed here"
+    yield "checked", f"{state['oldest_check'] or 'never'} to {state['newest_check'] or 'never'}"
+    yield "stale", f"{state['stale']} not checked for {state['fresh_days']} days"
+    last = state["last_load"]
+    yield "last load", None if last is None else f"{last['rows']} rows, {when(last['at'])}, by {clean(last['by'])}"
 
 
 def _rate_options(command: Any) -> Any:
