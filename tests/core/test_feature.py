@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.core.bound import Offer, bound, largest_cap_that_fits, settled_cost
-from spendgate.core.feature import allowance, granted
+from spendgate.core.feature import allowance, granted, uses_stamped, uses_to_stamp
 from spendgate.core.media import Media
 from spendgate.core.money import usd
 from spendgate.core.request import Demand, RequestFacts
@@ -16,8 +16,13 @@ from spendgate.core.usage import Usage, UsageReport
 from spendgate.errors import CostBoundUnknown
 from tests.builders import NOW, a_card, a_policy, a_price_row, a_provider, facts, rates
 
-SEARCH = Demand(feature="web_search", field="tools[0]", uses=3, states_uses=True, turns=11, fee="web_search")
-FETCH = Demand(feature="web_fetch", field="tools[1]", uses=2, states_uses=True, turns=11)
+SEARCH = Demand(
+    feature="web_search", field="tools[0]", uses=3, states_uses=True, turns=11, fee="web_search", uses_field="max_uses"
+)
+FETCH = Demand(feature="web_fetch", field="tools[1]", uses=2, states_uses=True, turns=11, uses_field="max_uses")
+CALLS = Demand(
+    feature="web_search", field="tools[0]", fee="web_search", uses_field="max_tool_calls", stamps_uses=True, hint="how"
+)
 OPEN = Demand(feature="web_search", field="web_search_options", fee="web_search", tokens_each=8_000)
 UNFRAMED = a_provider(framing=Framing(request=0, tooling=0, tool=0, part=0, output_overshoot=0))
 
@@ -68,6 +73,43 @@ def test_more_uses_than_are_allowed_or_uses_without_an_end_are_refused_with_the_
 def test_as_many_uses_as_are_allowed_pass_and_an_open_number_becomes_the_allowed_one() -> None:
     assert granted(asking(SEARCH), {"web_search": 3}).demands == (SEARCH,)
     assert granted(asking(OPEN), {"web_search": 2}).demands == (replace(OPEN, uses=2),)
+
+
+def test_what_is_allowed_is_stamped_where_the_request_says_nothing_and_the_smallest_number_holds_for_all() -> None:
+    files = replace(CALLS, feature="file_search", fee="file_search")
+
+    both = granted(asking(CALLS, files), {"web_search": 5, "file_search": 2})
+    said = granted(asking(replace(CALLS, uses=2)), {"web_search": 5})
+
+    assert [(one.uses, one.stamped) for one in both.demands] == [(5, True), (2, True)]
+    assert (uses_to_stamp(both), uses_stamped(both)) == (2, 2)
+    assert (uses_to_stamp(said), uses_stamped(said)) == (2, None)
+    assert (uses_to_stamp(asking(CALLS)), uses_stamped(asking(OPEN))) == (None, None)
+
+
+@pytest.mark.parametrize(
+    "uses,allowed,words",
+    [(None, 0, "send the call without it (how), or an operator"), (9, 5, "set max_tool_calls to 5 or less")],
+)
+def test_a_refusal_names_the_request_s_own_field_and_the_setting_that_leaves_it_out(
+    uses: int | None, allowed: int, words: str
+) -> None:
+    with pytest.raises(CostBoundUnknown) as caught:
+        granted(asking(replace(CALLS, uses=uses)), {"web_search": allowed})
+
+    assert words in (caught.value.facts.next_action or "")
+
+
+def test_a_number_of_uses_is_a_bound_only_at_a_provider_that_is_known_to_keep_to_it() -> None:
+    asked = granted(asking(replace(CALLS, fees_each=2)), {"web_search": 2})
+    offer = served_by()
+    at_openai = replace(offer, provider=replace(UNFRAMED, dialect="openai", kind="openai"))
+
+    with pytest.raises(CostBoundUnknown, match="max_tool_calls") as caught:
+        bound(asked, [offer], output_tokens_default=None)
+    assert caught.value.facts.field == "tools[0]"
+    most = bound(asked, [at_openai], output_tokens_default=None)
+    assert most.amount == 3 * 1_000 * 2_500_000 + 40 * 10_000_000 + 2 * 2 * usd("0.01")
 
 
 def test_a_demand_that_nobody_has_granted_has_no_bound() -> None:

@@ -206,8 +206,16 @@ def test_a_server_tool_is_a_demand_for_as_many_uses_as_it_says_and_as_many_turns
     facts = read_messages(tools=[TOOL, SEARCH, FETCH]).facts
 
     assert facts.demands == (
-        Demand(feature="web_search", field="tools[1]", uses=3, states_uses=True, turns=11, fee="web_search"),
-        Demand(feature="web_fetch", field="tools[2]", states_uses=True, turns=11),
+        Demand(
+            feature="web_search",
+            field="tools[1]",
+            uses=3,
+            states_uses=True,
+            turns=11,
+            fee="web_search",
+            uses_field="max_uses",
+        ),
+        Demand(feature="web_fetch", field="tools[2]", states_uses=True, turns=11, uses_field="max_uses"),
     )
 
 

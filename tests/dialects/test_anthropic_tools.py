@@ -77,7 +77,8 @@ def test_web_tools_that_filter_by_code_are_bounded_as_the_loop_that_they_are(kin
     facts = read_messages(tools=[tool | {"response_inclusion": "excluded"}]).facts
 
     fee = "web_search" if name == "web_search" else None
-    assert facts.demands == (Demand(feature=name, field="tools[0]", uses=4, states_uses=True, turns=11, fee=fee),)
+    demand = Demand(feature=name, field="tools[0]", uses=4, states_uses=True, turns=11, fee=fee, uses_field="max_uses")
+    assert facts.demands == (demand,)
 
 
 def test_what_code_found_in_an_earlier_answer_may_fill_the_context() -> None:

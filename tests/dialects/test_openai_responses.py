@@ -1,12 +1,14 @@
 """OpenAI's Responses: what is read, refused and sent."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spendgate.core.feature import granted
 from spendgate.core.request import Demand
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import compact
@@ -139,11 +141,93 @@ def test_tools_in_namespaces_and_in_items_are_measured_as_those_of_the_request()
     assert facts.json_bytes == sum(json_bytes(one) for one in (search, namespace, namespace, asked, TOOL))
 
 
-def test_the_search_that_codex_offers_is_refused_with_the_setting_that_turns_it_off() -> None:
-    with pytest.raises(CostBoundUnknown) as caught:
-        read(tools=[{"type": "web_search", "external_web_access": False}])
+SEARCHES: dict[str, dict[str, Any]] = {
+    "as Codex offers it": {
+        "type": "web_search",
+        "external_web_access": False,
+        "search_content_types": ["text", "image"],
+    },
+    "with all its options": {
+        "type": "web_search_2025_08_26",
+        "filters": {"allowed_domains": ["example.com"]},
+        "return_token_budget": "default",
+        "search_context_size": "high",
+        "user_location": {"type": "approximate", "city": "Berlin", "country": "DE", "region": None, "timezone": None},
+    },
+    "preview": {"type": "web_search_preview"},
+    "dated preview": {"type": "web_search_preview_2025_03_11", "search_context_size": "low"},
+}
+FILES: dict[str, Any] = {"type": "file_search", "vector_store_ids": ["vs_1"], "max_num_results": 3}
 
+
+@pytest.mark.parametrize("tool", SEARCHES.values(), ids=SEARCHES)
+def test_a_search_at_the_server_is_a_demand_of_as_many_calls_as_are_allowed(tool: dict[str, Any]) -> None:
+    request = read(tools=[TOOL, tool, tool], tool_choice={"type": tool["type"]})
+
+    (demand,) = request.facts.demands
+    assert (demand.feature, demand.field, demand.fee, demand.tokens_each) == (
+        "web_search",
+        "tools[1]",
+        "web_search",
+        8_000,
+    )
+    assert (demand.uses, demand.turns, demand.states_uses) == (None, None, False)
+    assert demand.fees_each == (2 if "search_content_types" in tool else 1)
+    assert [media.kind for media in request.facts.media] == (["document"] if demand.fees_each == 2 else [])
+    assert 'web_search = "disabled"' in demand.hint
+    assert request.facts.json_bytes == sum(json_bytes(one) for one in (TOOL, tool, tool, {"type": tool["type"]}))
+    with pytest.raises(CostBoundUnknown) as caught:
+        granted(request.facts, {})
     assert 'web_search = "disabled"' in str(caught.value.facts.next_action)
+
+
+def test_the_number_of_calls_that_the_request_says_holds_for_each_of_its_searches() -> None:
+    demands = read(tools=[FILES, SEARCHES["preview"]], max_tool_calls=3).facts.demands
+
+    assert [(one.feature, one.field, one.uses, one.tokens_each) for one in demands] == [
+        ("file_search", "tools[0]", 3, 0),
+        ("web_search", "tools[1]", 3, 8_000),
+    ]
+
+
+@pytest.mark.parametrize(
+    "said,allowed,goes_out",
+    [
+        ({}, {"web_search": 5, "file_search": 2}, 2),
+        ({"max_tool_calls": 2}, {"web_search": 5, "file_search": 4}, 2),
+        ({"max_tool_calls": None}, {"web_search": 4, "file_search": 9}, 4),
+    ],
+)
+def test_the_number_of_calls_that_was_bounded_is_what_goes_out(
+    said: dict[str, Any], allowed: dict[str, int], goes_out: int
+) -> None:
+    request = read(tools=[FILES, SEARCHES["preview"]], **said)
+    request = replace(request, facts=granted(request.facts, allowed))
+
+    assert json.loads(DIALECT.outgoing(request, "gpt-x", 9))["max_tool_calls"] == goes_out
+
+
+@pytest.mark.parametrize("calls", [0, -1, 2**60, True, 1.5])
+def test_a_number_of_calls_that_is_none_is_refused_where_it_would_bound(calls: Any) -> None:
+    with pytest.raises(RequestInvalid, match="max_tool_calls"):
+        read(tools=[FILES], max_tool_calls=calls)
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search", "query": "q"}},
+        {"type": "file_search_call", "id": "fs_1", "queries": ["q"], "results": [{"text": "t", "score": 0.5}]},
+    ],
+    ids=lambda item: item["type"],
+)
+def test_what_a_search_found_in_an_earlier_turn_may_fill_the_context(item: dict[str, Any]) -> None:
+    """B28: the item names what the server keeps."""
+    facts = read(input=[RESULT, item, USER]).facts
+
+    assert [(media.kind, media.field) for media in facts.media] == [("document", "input[1]")]
+    assert facts.json_bytes == json_bytes(item)
+    assert (facts.demands, facts.tool_results) == ((), 0)
 
 
 def test_what_a_schema_grows_by_is_counted() -> None:
@@ -313,7 +397,7 @@ def test_what_the_server_holds_is_a_demand_that_says_how_many_references_there_a
         *(
             ({"tools": [{"type": kind}]}, "tools[0]")
             for kind in (
-                "web_search", "web_search_preview", "file_search", "code_interpreter", "image_generation", "mcp",
+                "code_interpreter", "image_generation", "mcp", "web_search_2027_01_01", "computer_use",
                 "computer_use_preview", "local_shell", "shell", "apply_patch", "new",
             )
         ),
@@ -321,14 +405,19 @@ def test_what_the_server_holds_is_a_demand_that_says_how_many_references_there_a
         ({"tools": [{"type": "tool_search", "execution": "server"}]}, "tools[0].execution"),
         ({"tools": [{"type": "namespace", "name": "n", "tools": [{"type": "mcp"}]}]}, "tools[0].tools[0]"),
         (
-            {"input": [{"type": "additional_tools", "role": "developer", "tools": [{"type": "web_search"}]}]},
+            {"input": [{"type": "additional_tools", "role": "developer", "tools": [{"type": "mcp"}]}]},
             "input[0].tools[0]",
         ),
         ({"input": [{"type": "tool_search_call", "execution": "server", "arguments": {}}]}, "input[0].execution"),
         ({"tools": [TOOL | {"async": True}]}, "tools[0].async"),
         ({"tool_choice": {"type": "web_search"}}, "tool_choice"),
         ({"input": [{"type": "compaction", "encrypted_content": "x"}]}, "input[0]"),
-        ({"input": [{"type": "web_search_call", "id": "ws_1", "status": "completed"}]}, "input[0]"),
+        ({"input": [{"type": "code_interpreter_call", "id": "ci_1", "status": "completed"}]}, "input[0]"),
+        ({"tools": [{"type": "web_search", "return_token_budget": "unlimited"}]}, "tools[0].return_token_budget"),
+        ({"tools": [{"type": "web_search", "search_context_size": "all"}]}, "tools[0].search_context_size"),
+        ({"tools": [{"type": "web_search", "search_content_types": ["film"]}]}, "tools[0].search_content_types[0]"),
+        ({"tools": [{"type": "web_search_preview", "filters": {}}]}, "tools[0].filters"),
+        ({"tools": [FILES | {"budget": 1}]}, "tools[0].budget"),
         ({"input": [CALL | {"caller": {"type": "program", "caller_id": "p"}}]}, "input[0].caller"),
         ({"input": [RESULT | {"output": [{"type": "input_audio", "input_audio": {}}]}]}, "input[0].output[0]"),
         ({"input": [{"role": "user", "content": [{"type": "input_image", "detail": "huge"}]}]}, "input[0].content[0].detail"),

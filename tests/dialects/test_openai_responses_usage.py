@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from spendgate.core.kind import KINDS
 from spendgate.core.usage import BUCKETS, COUNT_MAX, Usage, UsageReport
+from spendgate.dialects.dialect import Request
 from spendgate.dialects.openai_responses import DIALECT
 from tests.dialects.builders import named_events, run
 from tests.dialects.test_json_strict import json_values
@@ -187,6 +188,75 @@ def test_the_server_s_searches_are_counted_once_and_held_since_nothing_bounded_t
     assert whole == stream
     assert (whole.usage, whole.problem, whole.finished) == (None, "server_tool_used", True)
     assert whole.partial == Usage(input_uncached=10, output=5, fees=(("file_search", 1), ("web_search", 2)))
+
+
+SEARCHING = read(tools=[{"type": "web_search"}, {"type": "file_search", "vector_store_ids": ["v"]}])
+IMAGES = read(tools=[{"type": "web_search", "search_content_types": ["image"]}])
+PAGE = SEARCH | {"action": {"type": "open_page", "url": "u"}}
+LOOKED = SEARCH | {"action": {"type": "find_in_page", "pattern": "p", "url": "u"}}
+ASKED = SEARCH | {"action": {"type": "search", "query": "q"}}
+
+
+def searched(request: Request, output: list[Any], told: int | None = None, model: str = "gpt-x") -> UsageReport:
+    """Return the report of an answer, which is the same whole and as a stream whose items come twice."""
+    usage: Any = None if told is None else {"web_search": {"num_requests": told}, "image_gen": {"input_tokens": 0}}
+    final = {"output": output, "tool_usage": usage, "model": model}
+    whole = DIALECT.report(json.dumps(response(plain(10, 5), **final)).encode(), request)
+    items = [
+        {"type": f"response.output_item.{what}", "output_index": index, "item": shown}
+        for index, item in enumerate(output)
+        for what, shown in (("added", {name: item[name] for name in ("type", "id")}), ("done", item))
+    ]
+    stream: UsageReport = run(
+        DIALECT, request, [named_events(CREATED, *items, event("completed", plain(10, 5), **final))]
+    )[2]
+    assert stream == whole
+    return whole
+
+
+@pytest.mark.parametrize(
+    "output,told,searches,files",
+    [
+        ([ASKED, PAGE, LOOKED, ASKED], None, 2, 0),
+        ([ASKED, ASKED], 3, 3, 0),
+        ([ASKED, ASKED], 1, 2, 0),
+        # What nobody says anything of was a search.
+        ([SEARCH, SEARCH | {"action": {"type": "new"}}, SEARCH | {"action": 5}], None, 3, 0),
+        ([FILE_SEARCH, ASKED], 1, 1, 1),
+        ([PAGE], 0, 0, 0),
+        ([], 2, 2, 0),
+    ],
+)
+def test_searches_that_were_allowed_are_settled_by_what_is_shown_or_told_whichever_is_more(
+    output: list[Any], told: int | None, searches: int, files: int
+) -> None:
+    """B49: opening a page that was found is no search."""
+    report = searched(SEARCHING, output, told)
+
+    fees = tuple((kind, count) for kind, count in (("file_search", files), ("web_search", searches)) if count)
+    assert (report.usage, report.problem) == (Usage(input_uncached=10, output=5, fees=fees), None)
+
+
+def test_a_search_that_may_be_for_images_too_counts_twice_where_nobody_tells_how_often_it_was() -> None:
+    untold, told = searched(IMAGES, [ASKED]), searched(IMAGES, [ASKED], 1)
+
+    assert untold.usage is not None
+    assert told.usage is not None
+    assert (untold.usage.fees, told.usage.fees) == ((("web_search", 2),), (("web_search", 1),))
+
+
+def test_at_the_models_that_bill_a_fixed_block_for_a_search_it_is_added_to_what_the_usage_shows() -> None:
+    report = searched(SEARCHING, [ASKED, PAGE], 1, "gpt-4.1-mini-2025-04-14")
+
+    assert report.usage == Usage(input_uncached=10 + 8_000, output=5, fees=(("web_search", 1),))
+
+
+def test_a_tool_that_nobody_asked_for_holds_the_money_beside_one_that_was_allowed() -> None:
+    only_files = read(tools=[{"type": "file_search", "vector_store_ids": ["v"]}])
+
+    assert searched(only_files, [ASKED]).problem == "server_tool_used"
+    assert searched(only_files, [], 1).problem == "server_tool_used"
+    assert searched(SEARCHING, [{"type": "mcp_call", "id": "m"}]).problem == "server_tool_used"
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ providers:
   listing-claude: {{dialect: anthropic, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN},
                     free_fields: [shiny], free_betas: [shiny-2027-01-01]}}
   listing-gemini: {{dialect: gemini, base_url: "URL", secret: env:PROVIDER_KEY, framing: {_PLAIN}, free_fields: [shiny]}}
+  searching-host: {{dialect: openai, kind: openai, base_url: "URL/v1", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   keyless-host: {{dialect: openai, base_url: "URL/v1", secret: env:MISSING_KEY, framing: {_PLAIN}}}
   dead-host:   {{dialect: openai, base_url: "http://127.0.0.1:{CLOSED_PORT}/v1", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
   dead-claude: {{dialect: anthropic, base_url: "http://127.0.0.1:{CLOSED_PORT}", secret: env:PROVIDER_KEY, framing: {_PLAIN}}}
@@ -88,6 +89,8 @@ prices:
      fees: {{web_search: "0.01"}}}}
   - {{provider: listing-claude, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
   - {{provider: listing-gemini, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096}}
+  - {{provider: searching-host, model: demo, input: "2.50", output: "10", context_tokens: 128000, output_tokens_max: 4096,
+     image_tokens_max: 300, fees: {{web_search: "0.014", file_search: "0.0025"}}}}
   - {{provider: keyless-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: dead-host, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
   - {{provider: dead-claude, model: demo, input: "2.50", output: "10", output_tokens_max: 4096}}
@@ -108,6 +111,7 @@ routes:
   listing-gemini: [{{provider: listing-gemini, model: demo}}]
   half-listing: [{{provider: listing-host, model: demo}}, {{provider: gpt-host, model: demo}}]
   searching: {{candidates: [{{provider: listing-host, model: demo}}], allow: {{web_search: 2, server_state: 1}}}}
+  web: [{{provider: searching-host, model: demo}}]
   keyless: [{{provider: keyless-host, model: demo}}]
   dead: [{{provider: dead-host, model: demo}}]
   dead-claude: [{{provider: dead-claude, model: demo}}]

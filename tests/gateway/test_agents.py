@@ -89,6 +89,24 @@ def test_what_a_default_turn_cannot_have_is_refused_with_the_setting_that_turns_
     assert (stand.hits, stand.reservations()) == (0, ())
 
 
+def test_the_search_that_codex_offers_is_admitted_where_it_is_allowed(stand: Stand) -> None:
+    requests = record("codex-web-search")["requests"]
+    budget = "$: {limits: {usd: {day: 50}}, allow: {web_search: 2}}"
+    key = stand.open(budget, routes="  gpt-5.5: [{provider: searching-host, model: demo}]\n")
+
+    answers = [replay(stand, key, request) for request in requests]
+
+    assert [answer.status_code for answer in answers] == [200] * len(requests)
+    assert {answer.headers["x-spendgate-tool-call-cap"] for answer in answers} == {"2"}
+    assert stand.hits == len(requests)
+    for one in stand.reservations():
+        assert one.state == "settled"
+        assert one.usage is not None
+        # It may find images too, and the answer does not say what each search was.
+        assert one.usage.fees == (("web_search", 4),)
+    stand.audited()
+
+
 def test_a_beta_that_nobody_knows_is_refused_with_the_setting_that_turns_betas_off(stand: Stand) -> None:
     (request,) = record("claude-code")["requests"]
     betas = f"{request['headers']['anthropic-beta']},new-thing-2027-01-01"

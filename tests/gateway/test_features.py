@@ -209,3 +209,93 @@ def test_the_client_sends_an_image_and_a_file_to_responses_within_what_a_table_a
     assert "image_tokens_max" in error["next_action"]
     assert stand.hits == 1
     stand.audited()
+
+
+WEB: Any = {"type": "web_search", "external_web_access": False}
+SEARCHING = "$: {limits: {usd: {day: 50}}, allow: {web_search: 2, file_search: 1}}"
+# Three turns of the whole context, and what is billed beside it of two searches.
+LOOPED = 3 * 128_000 * 2_500_000 + 2 * 8_000 * 2_500_000 + 20 * 10_000_000
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_the_client_s_search_is_held_turn_by_turn_sent_with_the_number_that_was_bounded_and_settled_with_its_fees(
+    stand: Stand, *, stream: bool
+) -> None:
+    """B49: what the server's tool costs stands beside the tokens."""
+    with stand.openai(stand.open(SEARCHING)) as client:
+        told = client.responses.with_raw_response.create(
+            model="web", input="Hello", max_output_tokens=20, tools=[WEB], stream=stream
+        )
+        parsed: Any = told.parse()
+        kinds = [event.type for event in parsed] if stream else [item.type for item in parsed.output]
+
+    assert kinds[-1] == ("response.completed" if stream else "message")
+    assert stand.hits == 1
+    assert json.loads(stand.provider.bodies[-1])["max_tool_calls"] == 2
+    assert told.headers["x-spendgate-tool-call-cap"] == "2"
+    ended = stand.ended()
+    assert ended.asked.usd == LOOPED + 2 * 14 * 10**9
+    assert ended.state == "settled"
+    assert ended.usage is not None
+    assert ended.usage.fees == (("web_search", 2),)
+    assert ended.actual is not None
+    assert ended.actual.usd == stand.book.billed_picodollars
+    stand.audited()
+
+
+def test_a_number_of_calls_that_the_request_says_is_kept_and_one_above_the_allowance_is_refused(stand: Stand) -> None:
+    key = stand.open(SEARCHING)
+    body = {"model": "web", "input": "Hello", "max_output_tokens": 20, "tools": [WEB]}
+
+    answer = stand.post("/v1/responses", body | {"max_tool_calls": 1}, key)
+    refused = stand.post("/v1/responses", body | {"max_tool_calls": 3}, key)
+
+    assert answer.status_code == 200
+    assert "x-spendgate-tool-call-cap" not in answer.headers
+    ended = stand.ended()
+    assert ended.usage is not None
+    assert ended.usage.fees == (("web_search", 1),)
+    assert (refused.status_code, facts(refused)["field"]) == (402, "tools[0]")
+    assert "max_tool_calls to 2" in facts(refused)["next_action"]
+    assert stand.hits == 1
+
+
+def test_a_search_is_refused_at_a_host_that_nobody_knows_to_keep_to_the_number_of_calls(stand: Stand) -> None:
+    key = stand.open(SEARCHING)
+
+    refused = stand.post("/v1/responses", {"model": "listing", "input": "Hello", "tools": [WEB]}, key)
+
+    assert (refused.status_code, facts(refused)["code"]) == (402, "cost_bound_unknown")
+    assert "kind: openai" in facts(refused)["next_action"]
+    assert stand.hits == 0
+
+
+def test_what_a_loop_bills_beyond_its_bound_is_booked_as_it_is_and_stops_the_budget(stand: Stand) -> None:
+    """G8: what was billed is booked, whatever was reserved."""
+    key = stand.open("$: {limits: {usd: {day: 50}}, allow: {file_search: 1}}")
+    stores: dict[str, Any] = {"type": "file_search", "vector_store_ids": ["vs_1"]}
+    body = {"model": "web", "input": "Hello", "max_output_tokens": 20, "tools": [stores]}
+    stand.behave("usage", usage_text='{"input_tokens": 900000, "output_tokens": 3, "total_tokens": 900003}')
+
+    assert stand.post("/v1/responses", body, key).status_code == 200
+
+    ended = stand.ended()
+    assert ended.actual is not None
+    assert (ended.asked.usd, ended.actual.usd) == (
+        2 * 128_000 * 2_500_000 + 20 * 10_000_000 + 25 * 10**8,
+        900_000 * 2_500_000 + 3 * 10_000_000,
+    )
+    assert facts(stand.chat(key))["code"] == "budget_stopped"
+
+
+def test_the_client_sends_an_image_within_what_the_price_row_says_of_one(stand: Stand) -> None:
+    """B21: the size of an image is nobody's word."""
+    image: Any = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "high"}
+    with stand.openai(stand.open(CLOSED)) as client:
+        said: Any = [{"role": "user", "content": [{"type": "input_text", "text": "What is it?"}, image]}]
+        client.responses.create(model="web", input=said, max_output_tokens=20)
+
+    ended = stand.ended()
+    assert ended.asked.usd == (len("What is it?") + 3 * 8 + 300) * 2_500_000 + 20 * 10_000_000
+    assert (stand.hits, ended.state) == (1, "settled")
+    stand.audited()

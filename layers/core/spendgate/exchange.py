@@ -9,6 +9,7 @@ from typing import Final
 
 from spendgate.calls import Admitted, Parts, Reply
 from spendgate.core.address import network_of
+from spendgate.core.feature import uses_stamped
 from spendgate.core.kind import kind_of, url_of
 from spendgate.core.money import usd_text
 from spendgate.core.reservation import Resolution
@@ -311,6 +312,9 @@ class Exchange:
         ]
         if reservation.stamped:
             headers.append(("x-spendgate-output-cap", str(reservation.output_cap)))
+        calls = uses_stamped(self._request.facts)
+        if calls is not None:
+            headers.append(("x-spendgate-tool-call-cap", str(calls)))
         if resolution is not None:
             headers.append(("x-spendgate-state", resolution.state))
             if resolution.state == "released":

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from spendgate.core.intake import fees_bound, input_bound, rates_of_media, uncapped_output
+from spendgate.core.intake import check_uses, fees_bound, input_bound, rates_of_media, uncapped_output
 from spendgate.core.kind import caps_reasoning, kind_of
 from spendgate.core.money import Picodollars, saturated
 from spendgate.core.price import (
@@ -155,6 +155,7 @@ def _output_cap(facts: RequestFacts, offers: Sequence[Offer], default: int | Non
 
 def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
     framing = offer.provider.framing
+    check_uses(facts, offer.provider)
     measured = input_tokens_max(facts, framing, None)
     tokens_in = input_bound(facts, offer.candidate, offer.rows, measured=measured)
     tokens_out = (_output_max(offer, cap) + framing.output_overshoot) * facts.choices if facts.has_output else 0

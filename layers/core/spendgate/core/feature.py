@@ -14,12 +14,13 @@ from spendgate.errors import CostBoundUnknown, RefusalFacts
 
 WEB_SEARCH: Final = "web_search"
 WEB_FETCH: Final = "web_fetch"
+FILE_SEARCH: Final = "file_search"
 # The model sums up a conversation that has become long, and goes on from there.
 COMPACTION: Final = "compaction"
 # What the provider has stored and a request only names: it may fill the context.
 SERVER_STATE: Final = "server_state"
 # All that an operator can allow; what is not here has no bound yet, whoever allows it.
-FEATURES: Final = frozenset({WEB_SEARCH, WEB_FETCH, COMPACTION, SERVER_STATE})
+FEATURES: Final = frozenset({WEB_SEARCH, WEB_FETCH, FILE_SEARCH, COMPACTION, SERVER_STATE})
 # So many uses of a feature in one call: beyond it nobody means a bound.
 USES_MAX: Final = 100
 
@@ -59,10 +60,22 @@ def loop_of(facts: RequestFacts) -> Loop:
     open_ended = sum(_uses(demand) for demand in facts.demands if demand.turns is None)
     return Loop(
         turns=max(fixed, default=1) + open_ended,
-        fees=tuple((demand.fee, _uses(demand)) for demand in facts.demands if demand.fee is not None),
+        fees=tuple(
+            (demand.fee, _uses(demand) * demand.fees_each) for demand in facts.demands if demand.fee is not None
+        ),
         tokens=sum(_uses(demand) * demand.tokens_each for demand in facts.demands),
         uncapped=sum(_uses(demand) for demand in facts.demands if demand.uncapped),
     )
+
+
+def uses_to_stamp(facts: RequestFacts) -> int | None:
+    """Return the uses that go out with a request whose one number holds for all of its features: the smallest."""
+    return min((d.uses for d in facts.demands if d.stamps_uses and d.uses is not None), default=None)
+
+
+def uses_stamped(facts: RequestFacts) -> int | None:
+    """Return the uses that were written into a request that said none, None where nothing was."""
+    return uses_to_stamp(facts) if any(demand.stamped for demand in facts.demands) else None
 
 
 def _uses(demand: Demand) -> int:
@@ -77,23 +90,24 @@ def _granted(demand: Demand, allowed: int) -> Demand:
             demand,
             f"{demand.field} lets the provider use {demand.feature}, which neither a budget of the path nor the route "
             "allows",
-            f"send the call without it, or an operator adds allow: {{{demand.feature}: 5}} to the budget or the route",
+            f"send the call without it{f' ({demand.hint})' if demand.hint else ''}, or an operator adds "
+            f"allow: {{{demand.feature}: 5}} to the budget or the route",
         )
     if demand.states_uses and demand.uses is None:
         raise _refused(
             demand,
             f"{demand.field} does not say how often the provider may use {demand.feature}",
-            f"set max_uses to {allowed} or less",
+            f"set {demand.uses_field} to {allowed} or less",
         )
     if demand.uses is not None and demand.uses > allowed:
         raise _refused(
             demand,
             f"{demand.field} asks for {demand.uses} uses of {demand.feature}, and the budget allows {allowed} a call",
-            f"set max_uses to {allowed} or less, or an operator raises allow of the budget"
-            if demand.states_uses
+            f"set {demand.uses_field} to {allowed} or less, or an operator raises allow of the budget"
+            if demand.uses_field
             else f"send the call without it, or an operator allows {{{demand.feature}: {demand.uses}}}",
         )
-    return demand if demand.uses is not None else replace(demand, uses=allowed)
+    return demand if demand.uses is not None else replace(demand, uses=allowed, stamped=demand.stamps_uses)
 
 
 def _refused(demand: Demand, message: str, next_action: str) -> CostBoundUnknown:

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from spendgate.core.feature import SERVER_STATE, loop_of
+from spendgate.core.kind import kind_of
 from spendgate.core.media import SOUND, Media, filling, media_tokens
 from spendgate.core.price import PriceRow, Rates
 from spendgate.core.request import RequestFacts
-from spendgate.core.route import Candidate
+from spendgate.core.route import Candidate, Provider
 from spendgate.errors import CostBoundUnknown, RefusalFacts
 
 _NAMES: Final = {
@@ -50,6 +51,22 @@ def input_bound(facts: RequestFacts, candidate: Candidate, rows: Sequence[PriceR
     within = measured + media.within + _hidden(facts, rows, context, candidate)
     # Each of several inputs is read in a context of its own.
     return (within if context is None else min(within, context * facts.inputs)) + media.beside
+
+
+def check_uses(facts: RequestFacts, provider: Provider) -> None:
+    """Refuse a provider that nobody knows to keep to the number of uses that a request states: CostBoundUnknown."""
+    stated = next((demand for demand in facts.demands if demand.stamps_uses), None)
+    if stated is None or kind_of(provider).caps_tool_calls:
+        return
+    raise CostBoundUnknown(
+        f"{stated.field} uses {stated.feature} as often as {stated.uses_field} says, and nobody knows that provider "
+        f"{provider.name} keeps to it",
+        facts=RefusalFacts(
+            field=stated.field,
+            next_action=f"send the call without it, or ask for a route to OpenAI itself; of a host that keeps to "
+            f"{stated.uses_field} an operator says kind: openai in the provider's entry",
+        ),
+    )
 
 
 def fees_bound(facts: RequestFacts, row: PriceRow) -> int:

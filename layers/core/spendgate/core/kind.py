@@ -52,7 +52,8 @@ class Kind:
     cap; ``capped_models`` are then parts of the names of models that have none, or keep it inside. ``charge`` is how the
     provider says what an answer cost, which then is the truth. ``deployments`` tells that the model stands in the path.
     ``refusal_fee`` is the most, in picodollars, that a request may cost which is answered one of ``fee_statuses``.
-    ``signed`` tells that, without a secret, requests are signed with the gateway's own role. ``look_ups`` are by the
+    ``signed`` tells that, without a secret, requests are signed with the gateway's own role. ``caps_tool_calls`` tells that
+    Responses' ``max_tool_calls`` is kept to, and that its tools cost what the price rows say. ``look_ups`` are by the
     gateway's dialect.
     """
 
@@ -76,6 +77,7 @@ class Kind:
     signed: bool = False
     refusal_fee: Picodollars = NO_FEE
     fee_statuses: frozenset[int] = frozenset()
+    caps_tool_calls: bool = False
     look_ups: tuple[tuple[str, LookUp], ...] = ()
 
     def look_up(self, dialect: str) -> LookUp | None:
@@ -127,6 +129,9 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
                 hosts=("api.openai.com", "*.api.openai.com"),
                 spend_codes=_OPENAI_SPEND,
                 cap_field="max_completion_tokens",
+                # openai-python 3.57.0, response_create_params: a further attempt is ignored. Nobody else says so, and Azure
+                # searches with Bing, at prices of its own.
+                caps_tool_calls=True,
                 # Only what was stored is found, which is the default; anything else is a 404, which proves nothing.
                 look_ups=(("openai-responses", LookUp(path="/responses/{id}", reads="answer")),),
             ),

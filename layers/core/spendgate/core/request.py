@@ -17,6 +17,10 @@ class Demand:
     the uses; None is once more than them. Each use costs one ``fee`` of the price row (None: only tokens), and
     ``tokens_each`` that are billed beside what the context holds. ``uncapped`` tells that each use puts out as much as the
     model can, whatever the output cap.
+
+    ``uses_field`` is where the request says its number, if it can. ``stamps_uses``: what is allowed is written there where
+    it says none, so only a provider that keeps to it may be sent the request; ``stamped`` tells that this was done.
+    ``fees_each`` are the fees of one use, and ``hint`` by what setting a program that sends it leaves it out.
     """
 
     feature: str
@@ -27,6 +31,11 @@ class Demand:
     fee: str | None = None
     tokens_each: int = 0
     uncapped: bool = False
+    uses_field: str = ""
+    stamps_uses: bool = False
+    stamped: bool = False
+    fees_each: int = 1
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

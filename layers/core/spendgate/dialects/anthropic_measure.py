@@ -120,6 +120,7 @@ class Measured:
                 states_uses=True,
                 turns=anthropic_tools.SERVER_TURNS_MAX,
                 fee=fee,
+                uses_field="max_uses",
             )
         )
 

@@ -7,7 +7,7 @@ here is refused by name: it may cost something that the bound does not know.
 from typing import Final
 
 from spendgate.core.media import MediaKind
-from spendgate.dialects import fields
+from spendgate.dialects import fields, openai_responses_tools
 from spendgate.dialects.fields import Check
 from spendgate.dialects.openai_fields import CACHE_TTLS
 
@@ -120,6 +120,15 @@ _PLAIN_ITEMS: Final = {
     ),
     # What the server holds under an id: an operator allows so many of them.
     "item_reference": fields.record({"type": fields.nullable(fields.string), "id": fields.name}, required=("id",)),
+    # What a server's tool did in an earlier turn; what it found is not in it.
+    "web_search_call": fields.record(_ITEM | {"action": fields.nullable(fields.json_object)}),
+    "file_search_call": fields.record(
+        _ITEM
+        | {
+            "queries": fields.nullable(fields.each(fields.string)),
+            "results": fields.nullable(fields.each(fields.json_object)),
+        }
+    ),
     "tool_search_call": fields.record(
         _ITEM
         | {
@@ -138,71 +147,17 @@ _PLAIN_ITEMS: Final = {
         }
     ),
 }
-CALLS: Final = frozenset({"function_call", "custom_tool_call", "computer_call", "tool_search_call"})
+SERVER_CALLS: Final = frozenset({"web_search_call", "file_search_call"})
+CALLS: Final = SERVER_CALLS | {"function_call", "custom_tool_call", "computer_call", "tool_search_call"}
 RESULTS: Final = frozenset(
     {"function_call_output", "custom_tool_call_output", "computer_call_output", "tool_search_output"}
 )
 
-_TOOL: Final[dict[str, Check]] = {
-    "type": fields.string,
-    "name": fields.name,
-    "description": fields.nullable(fields.string),
-    "allowed_callers": fields.nullable(fields.each(fields.one_of("direct"))),
-    # What is loaded later stands in the request all the same, and is measured. Only the server's search would read twice.
-    "defer_loading": fields.nullable(fields.boolean),
-}
-TOOL_FORMATS: Final = {
-    "text": fields.record({"type": fields.string}),
-    "grammar": fields.record(
-        {"type": fields.string, "definition": fields.string, "syntax": fields.string}, required=("definition", "syntax")
-    ),
-}
-_OWN_TOOLS: Final = {
-    "function": fields.record(
-        _TOOL
-        | {
-            "parameters": fields.nullable(fields.json_object),
-            "output_schema": fields.nullable(fields.json_object),
-            "strict": fields.nullable(fields.boolean),
-        },
-        required=("name",),
-    ),
-    "custom": fields.record(_TOOL | {"format": fields.nullable(fields.by_type(TOOL_FORMATS))}, required=("name",)),
-}
-
-
-def _web_search(_value: object, place: str) -> None:
-    """Refuse the provider's search, and say what the program that offers it by default does without."""
-    fields.unbounded(place, "of type 'web_search'", how='Codex does with web_search = "disabled" in its config.toml')
-
-
-# All others run at the provider, at the caller's expense.
-TOOLS: Final = _OWN_TOOLS | {
-    "web_search": _web_search,
-    "namespace": fields.record(
-        {
-            "type": fields.string,
-            "name": fields.name,
-            "description": fields.nullable(fields.string),
-            "tools": fields.each(fields.by_type(_OWN_TOOLS)),
-        },
-        required=("name", "tools"),
-    ),
-    # The caller searches, and sends what was found with its next request.
-    "tool_search": fields.record(
-        {
-            "type": fields.string,
-            "execution": fields.one_of("client"),
-            "description": fields.nullable(fields.string),
-            "parameters": fields.nullable(fields.json_object),
-        },
-        required=("execution",),
-    ),
-}
 ITEMS: Final = _PLAIN_ITEMS | {
     # Tools that are not among ``tools``, and are measured as those.
     "additional_tools": fields.record(
-        _ITEM | {"role": fields.one_of("developer"), "tools": fields.each(fields.by_type(TOOLS))},
+        _ITEM
+        | {"role": fields.one_of("developer"), "tools": fields.each(fields.by_type(openai_responses_tools.TOOLS))},
         required=("role", "tools"),
     ),
     "tool_search_output": fields.record(
@@ -210,23 +165,9 @@ ITEMS: Final = _PLAIN_ITEMS | {
         | {
             "call_id": fields.nullable(fields.string),
             "execution": fields.one_of("client"),
-            "tools": fields.each(fields.by_type(TOOLS)),
+            "tools": fields.each(fields.by_type(openai_responses_tools.TOOLS)),
         },
         required=("execution", "tools"),
-    ),
-}
-
-_NAMED: Final = fields.record({"type": fields.string, "name": fields.string}, required=("name",))
-TOOL_CHOICES: Final = {
-    "function": _NAMED,
-    "custom": _NAMED,
-    "allowed_tools": fields.record(
-        {
-            "type": fields.string,
-            "mode": fields.one_of("auto", "required"),
-            "tools": fields.each(fields.json_object),
-        },
-        required=("tools",),
     ),
 }
 
@@ -311,7 +252,7 @@ TOP_LEVEL: Final[dict[str, Check]] = {
         )
     ),
     "tool_choice": fields.anything,
-    "tools": fields.nullable(fields.each(fields.by_type(TOOLS))),
+    "tools": fields.nullable(fields.each(fields.by_type(openai_responses_tools.TOOLS))),
     "top_logprobs": fields.nullable(fields.integer),
     "top_p": fields.nullable(fields.number),
     "truncation": fields.nullable(fields.one_of("auto", "disabled")),

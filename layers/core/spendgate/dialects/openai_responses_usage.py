@@ -4,12 +4,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from spendgate.core.feature import FILE_SEARCH, WEB_SEARCH
 from spendgate.core.usage import Usage, UsageReport, usable_count
 from spendgate.dialects import openai_usage
 from spendgate.dialects.charges import Charges
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
-from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, usage_report
+from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, identifier, usage_report
+from spendgate.dialects.openai_fields import SEARCH_TOKENS
 from spendgate.dialects.sse import Frame
 
 PATHS: Final = {
@@ -24,8 +26,14 @@ PATHS: Final = {
 }
 # A response that is none of these goes on, and its usage is not the last word.
 FINAL: Final = frozenset({"completed", "incomplete", "failed", "cancelled"})
-# Items of an output that have a fee, with the kind that price rows know it by.
-FEES: Final = {"web_search_call": "web_search", "file_search_call": "file_search"}
+# Items of an output that have a fee, with the feature that asks for it, which is the kind that price rows know it by.
+FEES: Final = {"web_search_call": WEB_SEARCH, "file_search_call": FILE_SEARCH}
+# To open a page that was found, or to look for something in it, costs its tokens only (openai-python 3.57.0, ToolUsage).
+_FREE_ACTIONS: Final = frozenset({"open_page", "find_in_page"})
+# What a search finds is a fixed block of input tokens there, which no usage shows (OpenAI docs, pricing, 2026-07).
+SEARCH_TOKENS_FIXED: Final = frozenset(
+    {"gpt-4o-mini", "gpt-4o-mini-2024-07-18", "gpt-4.1-mini", "gpt-4.1-mini-2025-04-14"}
+)
 # What an output may hold that is paid with its tokens; every other item is work of the server's own tools.
 _PAID_BY_TOKENS: Final = frozenset({"message", "reasoning", "function_call", "custom_tool_call", "tool_search_call"})
 _DONE: Final = b"[DONE]"
@@ -72,9 +80,13 @@ class _Reading:
         self._counts = Counts(PATHS)
         self._charges = Charges(request)
         self._identity = Identity()
-        # Calls of tools that have a fee: where they stand in the output, and how many the provider says there were.
-        self._calls: set[tuple[int, str]] = set()
-        self._searches = 0
+        # The fees that a use of each feature that was allowed has at most.
+        demands = () if request is None else request.facts.demands
+        self._allowed = {demand.feature: demand.fees_each for demand in demands}
+        # Calls of tools that have a fee: where they stand in the output, with all that was said of what each did.
+        self._calls: dict[tuple[int, str], set[str | None]] = {}
+        # How many searches the provider says there were.
+        self._searches: int | None = None
         self._other_tools = False
 
     def take(self, response: Mapping[str, Any]) -> None:
@@ -94,7 +106,9 @@ class _Reading:
         """Note an item of the output that tokens do not pay for."""
         kind = item.get("type") if isinstance(item, dict) else None
         if isinstance(kind, str) and kind in FEES:
-            self._calls.add((index if isinstance(index, int) else 0, FEES[kind]))
+            did = self._calls.setdefault((index if isinstance(index, int) else 0, FEES[kind]), set())
+            action = item.get("action")
+            did.add(identifier(action.get("type")) if isinstance(action, dict) else None)
         elif not isinstance(kind, str) or kind not in _PAID_BY_TOKENS:
             self._other_tools = True
 
@@ -102,14 +116,17 @@ class _Reading:
         """Return the report; ``problem`` is what is wrong with the answer itself."""
         usage = buckets(self._counts, long_writes=self._long_writes) if self._counts.seen else None
         if usage is not None:
-            usage = replace(usage, fees=self._fees())
+            fees = self._fees()
+            pages = SEARCH_TOKENS * dict(fees).get(WEB_SEARCH, 0) if self._identity.model in SEARCH_TOKENS_FIXED else 0
+            usage = replace(usage, fees=fees, input_uncached=capped(usage.input_uncached + pages))
         problem = problem or self._problem()
         read = usage_report(usage=usage, identity=self._identity, problem=problem, finished=finished)
         return replace(read, charge=self._charges.charge)
 
     def _problem(self) -> str | None:
-        if self._other_tools or self._calls or self._searches:
-            # No request may ask for them yet, so no bound has counted what they cost.
+        used = {feature for _, feature in self._calls} | ({WEB_SEARCH} if self._searches else set())
+        if self._other_tools or not used <= self._allowed.keys():
+            # Nobody allowed them, so no bound has counted what they cost.
             return "server_tool_used"
         return openai_usage.problem_of(self._counts)
 
@@ -121,14 +138,20 @@ class _Reading:
         if isinstance(told, dict) and isinstance(told.get("web_search"), dict):
             searches = usable_count(told["web_search"].get("num_requests"))
             if searches is not None:
-                self._searches = max(self._searches, searches)
+                self._searches = max(self._searches or 0, searches)
                 rest = told | {"web_search": None}
         self._other_tools = self._other_tools or _is_used(rest)
 
     def _fees(self) -> tuple[tuple[str, int], ...]:
         """Return how often each tool with a fee was used: of what is shown and what is told the greater."""
-        units = {kind: sum(kind == other for _, other in self._calls) for kind in FEES.values()}
-        units["web_search"] = max(units["web_search"], self._searches)
+        units = dict.fromkeys(FEES.values(), 0)
+        for (_, feature), did in self._calls.items():
+            known = did - {None}
+            units[feature] += not known or not known <= _FREE_ACTIONS
+        if self._searches is None:
+            # Where it is not told, a call did all that it may.
+            units[WEB_SEARCH] *= self._allowed.get(WEB_SEARCH, 1)
+        units[WEB_SEARCH] = max(units[WEB_SEARCH], self._searches or 0)
         return tuple((kind, count) for kind, count in sorted(units.items()) if count)
 
 

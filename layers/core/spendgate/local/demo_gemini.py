@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from spendgate.core.money import Picodollars
 from spendgate.local.demo_shapes import USAGE, Reply, Shape, printed
-from spendgate.local.demo_work import RequestUnreadable, Work, work_of
+from spendgate.local.demo_work import SEARCHES, RequestUnreadable, Work, work_of
 
 _STATUSES: Final = {
     400: "INVALID_ARGUMENT",
@@ -21,9 +20,6 @@ _STATUSES: Final = {
     500: "INTERNAL",
     504: "DEADLINE_EXCEEDED",
 }
-# It searches this often, whenever it may, and bills 14 USD for a thousand.
-SEARCHES: Final = 2
-SEARCH_FEE: Final = Picodollars(14_000_000_000)
 # What the demo provider bills for a medium, whatever its size.
 MEDIA_TOKENS: Final = 258
 VECTOR: Final = (0.5, -0.25, 0.125, 1.0)

@@ -1,7 +1,10 @@
 """How the demo provider's Responses, embeddings and completions look on the wire, in the shapes of the real API."""
 
 import base64
+import json
 import struct
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from spendgate.local.demo_shapes import (
@@ -15,9 +18,19 @@ from spendgate.local.demo_shapes import (
     in_parts,
     printed,
 )
-from spendgate.local.demo_work import work_of
+from spendgate.local.demo_work import SEARCHES, Work, work_of
 
 VECTOR: Final = (0.5, -0.25, 0.125, 1.0)
+
+
+def _read_response(body: bytes, _path: Mapping[str, str]) -> Work:
+    """Read a request; where it may search the web, it does so as often as it may."""
+    work = work_of("openai-responses", body)
+    document = json.loads(body)
+    if not any(str(tool.get("type")).startswith("web_search") for tool in document.get("tools") or []):
+        return work
+    calls = document.get("max_tool_calls")
+    return replace(work, searches=SEARCHES if calls is None else min(SEARCHES, calls))
 
 
 def _responses_usage(input_tokens: int, output_tokens: int) -> dict[str, Any]:
@@ -36,13 +49,18 @@ def _responses_body(reply: Reply) -> bytes:
 
 def _responses_frames(reply: Reply) -> list[bytes]:
     final = _item(reply, "completed")
-    where = {"item_id": final["id"], "output_index": 0}
+    where = {"item_id": final["id"], "output_index": reply.searches}
     events: list[dict[str, Any]] = [
         {"type": "response.created", "response": _response(reply, "in_progress")},
         {"type": "response.in_progress", "response": _response(reply, "in_progress")},
-        {"type": "response.output_item.added", "output_index": 0, "item": _item(reply, "in_progress")},
+        *(
+            {"type": f"response.output_item.{what}", "output_index": index, "item": item}
+            for index, item in enumerate(_searches(reply))
+            for what in ("added", "done")
+        ),
+        {"type": "response.output_item.added", "output_index": reply.searches, "item": _item(reply, "in_progress")},
         *(_said(reply, where) if reply.tool is None else _called(reply.tool[1], where)),
-        {"type": "response.output_item.done", "output_index": 0, "item": final},
+        {"type": "response.output_item.done", "output_index": reply.searches, "item": final},
         {"type": f"response.{_final(reply)}", "response": _response(reply, _final(reply))},
     ]
     return [_event(event | {"sequence_number": number}, reply.usage_text) for number, event in enumerate(events)]
@@ -78,7 +96,7 @@ def _response(reply: Reply, status: str) -> dict[str, Any]:
         "instructions": None,
         "metadata": {},
         "model": reply.model,
-        "output": [_item(reply, "completed")] if is_final else [],
+        "output": [*_searches(reply), _item(reply, "completed")] if is_final else [],
         "parallel_tool_calls": True,
         "service_tier": "default" if is_final else "auto",
         "temperature": 1.0,
@@ -87,6 +105,18 @@ def _response(reply: Reply, status: str) -> dict[str, Any]:
         "top_p": 1.0,
         "usage": USAGE if is_final and reply.usage_text is not None else None,
     }
+
+
+def _searches(reply: Reply) -> list[dict[str, Any]]:
+    return [
+        {
+            "type": "web_search_call",
+            "id": f"ws_demo_{reply.id}_{number}",
+            "status": "completed",
+            "action": {"type": "search", "query": f"demo {number}"},
+        }
+        for number in range(reply.searches)
+    ]
 
 
 def _item(reply: Reply, status: str) -> dict[str, Any]:
@@ -175,7 +205,7 @@ def _error_frame(status: int) -> bytes:
 
 RESPONSES: Final = Shape(
     name="openai-responses",
-    read=lambda body, _path: work_of("openai-responses", body),
+    read=_read_response,
     usage=_responses_usage,
     body=_responses_body,
     frames=_responses_frames,

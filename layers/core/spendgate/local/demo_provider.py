@@ -47,11 +47,11 @@ from spendgate.core.money import Picodollars, rate_per_million
 from spendgate.local.demo_bedrock import SHAPES as BEDROCK
 from spendgate.local.demo_book import BEHAVIOURS, OK, Behaviour, Call, DemoBook
 from spendgate.local.demo_control import body_of, count_gemini_tokens, count_tokens, forget, generation, show, tell
-from spendgate.local.demo_gemini import ARRAY, BATCH, EMBEDDING, EVENTS, GEMINI, SEARCH_FEE, ByQuery
+from spendgate.local.demo_gemini import ARRAY, BATCH, EMBEDDING, EVENTS, GEMINI, ByQuery
 from spendgate.local.demo_openai import COMPLETIONS, EMBEDDINGS, RESPONSES
 from spendgate.local.demo_shapes import CHAT, MESSAGES, Reply, Shape
 from spendgate.local.demo_wire import Wire
-from spendgate.local.demo_work import RequestUnreadable, Work
+from spendgate.local.demo_work import SEARCH_FEE, RequestUnreadable, Work
 from spendgate.local.serving import served
 
 INPUT_RATE: Final = rate_per_million("2.50")

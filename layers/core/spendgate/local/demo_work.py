@@ -6,9 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from spendgate.core.money import Picodollars
 from spendgate.local.demo_forms import as_chat
 
 TOKENS_A_MESSAGE: Final = 4
+# It searches this often, whenever it may, and bills 14 USD for a thousand.
+SEARCHES: Final = 2
+SEARCH_FEE: Final = Picodollars(14_000_000_000)
 BYTES_A_TOKEN: Final = 4
 OUTPUT_TOKENS_A_MESSAGE: Final = 12
 OUTPUT_TOKENS_MAX: Final = 1_000_000
@@ -46,7 +50,7 @@ class Work:
     field_names: tuple[str, ...]
     # Of embeddings only: whether the numbers are asked for as base64.
     base64: bool = False
-    # Of Gemini only: how often the web is searched.
+    # Of Gemini and Responses only: how often the web is searched.
     searches: int = 0
 
 
