@@ -1,23 +1,27 @@
 """The gateway's function: Starlette under uvicorn, behind the AWS Lambda Web Adapter (or in any container)."""
 
 import os
+import sys
 from dataclasses import replace
 
 import uvicorn
 
 from spendgate.asgi import create_app
-from spendgate.observability import JsonLog
+from spendgate.calls import NO_METRICS
+from spendgate.observability import JsonLog, metrics_of
 from spendgate.settings import read
-from spendgate.wiring import wire
+from spendgate.wiring import utc_now, wire
 
 # The Web Adapter writes this header itself, over whatever a caller sent.
 CONTEXT_HEADER = "x-amzn-lambda-context"
 
 log = JsonLog()
+metrics = metrics_of(os.environ, stream=sys.stdout, now=utc_now) or NO_METRICS
 settings = read(os.environ)
 if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
     settings = replace(settings, deadline_header=CONTEXT_HEADER)
-app = create_app(wire(settings, environ=os.environ, log=log).gateway, settings=settings, log=log)
+wired = wire(settings, environ=os.environ, log=log, metrics=metrics)
+app = create_app(wired.gateway, settings=settings, log=log, metrics=metrics)
 
 if __name__ == "__main__":
     uvicorn.run(app, host="127.0.0.1", port=int(os.environ.get("PORT", "8080")), access_log=False, log_config=None)

@@ -6,25 +6,29 @@ The same application runs under uvicorn locally, in any container, and in Lambda
 from __future__ import annotations
 
 import json
+import secrets
+import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from starlette.applications import Starlette
+from starlette.middleware import Middleware
 from starlette.requests import ClientDisconnect
 from starlette.requests import Request as HttpRequest
 from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from spendgate.admin_view import budget_view, reservation_view
 from spendgate.admission import parse_idempotency_key
-from spendgate.calls import Call, Log, Reply
+from spendgate.calls import NO_METRICS, Call, Log, Metrics, Reply
 from spendgate.core.key import KEY_PREFIX
 from spendgate.dialects.dialect import Dialect, Free
 from spendgate.dialects.registry import DIALECTS
 from spendgate.errors import InternalFault, KeyInvalid, NotFound, RefusalFacts, Refused, RequestInvalid
 from spendgate.gateway import Gateway
+from spendgate.http_head import check_head, headers_of, request_id_of
 from spendgate.relay import Relay
 from spendgate.settings import Settings
 
@@ -33,13 +37,23 @@ _KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
 _RUN_HEADER: Final = "x-spendgate-run"
 _GEMINI_METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens", "embedContent")
 _IDEMPOTENCY_HEADERS: Final = ("idempotency-key", "x-spendgate-request-id")
+# What the door notes of a request in its scope.
+_REQUEST_ID: Final = "spendgate.request_id"
+_ARRIVED: Final = "spendgate.arrived"
 
 Endpoint = Callable[[HttpRequest], Awaitable[Response]]
 
 
-def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[BaseRoute, ...] = ()) -> Starlette:
+def create_app(
+    gateway: Gateway,
+    *,
+    settings: Settings,
+    log: Log,
+    metrics: Metrics = NO_METRICS,
+    routes: tuple[BaseRoute, ...] = (),
+) -> Starlette:
     """Return the application. ``routes`` are further ones that a local run serves beside the gateway's."""
-    http = _Http(gateway, settings, log)
+    http = _Http(gateway, settings, log, metrics)
     app = Starlette(
         routes=[
             *(
@@ -60,6 +74,7 @@ def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[
             Route("/healthz", _healthz, methods=["GET"]),
             *routes,
         ],
+        middleware=[Middleware(_Door, settings=settings, refuse=http.refuse)],
         exception_handlers={404: http.not_found, 405: http.not_found},
     )
     # A path with a slash too many is another path: a redirect of a POST would send the prompt twice.
@@ -67,11 +82,32 @@ def create_app(gateway: Gateway, *, settings: Settings, log: Log, routes: tuple[
     return app
 
 
+class _Door:
+    """Gives each request its id, and lets in only heads that cannot be read in two ways."""
+
+    def __init__(self, app: ASGIApp, *, settings: Settings, refuse: Callable[[HttpRequest, Refused], Response]) -> None:
+        self._app = app
+        self._trusted = settings.deadline_header is not None
+        self._refuse = refuse
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope[_ARRIVED] = time.perf_counter()
+            scope[_REQUEST_ID] = request_id_of(scope, trusted=self._trusted, randomness=secrets.token_bytes)
+            try:
+                check_head(scope)
+            except RequestInvalid as refused:
+                await self._refuse(HttpRequest(scope), refused)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
 class _Http:
-    def __init__(self, gateway: Gateway, settings: Settings, log: Log) -> None:
+    def __init__(self, gateway: Gateway, settings: Settings, log: Log, metrics: Metrics) -> None:
         self._gateway = gateway
         self._settings = settings
         self._log = log
+        self._metrics = metrics
 
     def endpoint(self, dialect: Dialect | None, serve: Endpoint) -> Endpoint:
         """Return an endpoint whose refusals, and faults, have the shape that the caller's SDK parses."""
@@ -80,17 +116,33 @@ class _Http:
             try:
                 return await serve(request)
             except Refused as refused:
-                return refusal(dialect or _dialect_of(request), refused)
+                return self.refuse(request, refused, dialect)
             except ClientDisconnect:
                 # Gone before the request was whole: nobody reads this, and it is no fault of ours.
                 return Response(status_code=400)
             except Exception:  # noqa: BLE001 - the last line of defence; it logs
-                self._log.exception("a request failed for a reason of ours", path=request.url.path)
-                return refusal(
-                    dialect or _dialect_of(request), InternalFault("a fault of the gateway; nothing was sent")
+                self._log.exception(
+                    "a request failed for a reason of ours",
+                    path=request.url.path,
+                    request_id=request.scope[_REQUEST_ID],
                 )
+                return self.refuse(request, InternalFault("a fault of the gateway; nothing was sent"), dialect)
 
         return endpoint
+
+    def refuse(self, request: HttpRequest, refused: Refused, dialect: Dialect | None = None) -> Response:
+        """Tell a refusal, count it and log it, by its code: no path, which may hold a key."""
+        self._metrics.add({"Refusals": 1}, code=refused.code)
+        request_id = request.scope[_REQUEST_ID]
+        self._log.info(
+            "refusal",
+            request_id=request_id,
+            code=refused.code,
+            budget=refused.facts.budget,
+            reservation=refused.facts.reservation,
+            **{"error.type": refused.code},
+        )
+        return refusal(dialect or _dialect_of(request), refused, request_id)
 
     def call(self, dialect: Dialect) -> Endpoint:
         """Return the endpoint of a dialect's calls."""
@@ -145,8 +197,8 @@ class _Http:
         return JSONResponse(reservation_view(found))
 
     async def not_found(self, request: HttpRequest, _: Exception) -> Response:
-        return refusal(
-            _dialect_of(request),
+        return self.refuse(
+            request,
             NotFound(
                 f"there is no {request.method} {request.url.path[:200]} here",
                 facts=RefusalFacts(next_action="docs/api.md lists the paths"),
@@ -154,7 +206,7 @@ class _Http:
         )
 
     async def _read(self, dialect: Dialect, request: HttpRequest) -> Call:
-        headers = {name.lower(): value for name, value in request.headers.items()}
+        headers = headers_of(request.scope)
         return Call(
             dialect=dialect,
             raw=await _body(request, self._settings.body_bytes_max),
@@ -167,6 +219,8 @@ class _Http:
                 next((headers[name] for name in _IDEMPOTENCY_HEADERS if name in headers), None)
             ),
             deadline=_platform_deadline(headers, self._settings.deadline_header),
+            request_id=request.scope[_REQUEST_ID],
+            arrived=request.scope[_ARRIVED],
         )
 
 
@@ -191,9 +245,8 @@ class _Streamed(Response):
             self._relay.leave()
 
 
-def refusal(dialect: Dialect, refused: Refused) -> Response:
+def refusal(dialect: Dialect, refused: Refused, request_id: str) -> Response:
     """Return a refusal in the shape of a dialect, with the headers that keep an SDK from repeating it in vain."""
-    request_id = refused.facts.reservation or ""
     headers = {"x-should-retry": "true" if refused.retryable else "false"}
     if refused.retry_after_seconds is not None:
         headers["retry-after"] = str(refused.retry_after_seconds)
@@ -262,7 +315,7 @@ def _platform_deadline(headers: dict[str, str], name: str | None) -> datetime | 
     try:
         milliseconds = json.loads(headers[name])["deadline"]
         return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError) as error:
         raise InternalFault(f"header {name} has no deadline") from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from spendgate.core.reservation import Reservation, Resolution
 from spendgate.core.route import Candidate, Provider
@@ -37,9 +37,25 @@ class Log(Protocol):
         ...
 
 
+class Metrics(Protocol):
+    """What the gateway counts with; names and units are in ``observability.UNITS``."""
+
+    def add(self, values: Mapping[str, int | str], /, **dimensions: str) -> None:
+        """Count values, by service and again by ``dimensions``."""
+        ...
+
+
+class _NoMetrics:
+    def add(self, values: Mapping[str, int | str], /, **dimensions: str) -> None:
+        """Count nothing."""
+
+
+NO_METRICS: Final[Metrics] = _NoMetrics()
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A call as it came in. ``deadline`` is the platform's, if it told one."""
+    """A call as it came in. ``deadline`` is the platform's, if it told one; ``arrived`` a ``perf_counter`` of the door."""
 
     dialect: Dialect
     raw: bytes
@@ -50,6 +66,8 @@ class Call:
     run: str | None = None
     idempotency_key: str | None = None
     deadline: datetime | None = None
+    request_id: str = ""
+    arrived: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,3 +106,4 @@ class Parts:
     offload: Offload
     log: Log
     sign: Callable[[Outbound], tuple[tuple[str, str], ...]]
+    metrics: Metrics = NO_METRICS

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
+from spendgate.call_record import count, fields_of
 from spendgate.calls import Admitted, Parts, Reply
 from spendgate.core.address import network_of
 from spendgate.core.feature import uses_stamped
@@ -47,6 +50,7 @@ class Exchange:
         self._reservation = admitted.reservation
         self._spawn = spawn
         self._started = time.perf_counter()
+        self._away_seconds = 0.0
         self._candidate = admitted.candidates[0][0]
         self._request = admitted.request
         self._sent = False
@@ -80,8 +84,9 @@ class Exchange:
         outbound = await self._outbound(provider)
         self._sent = True
         try:
-            async with asyncio.timeout(self._seconds_left()):
-                answer = await self._parts.pool.send(outbound)
+            with self._away():
+                async with asyncio.timeout(self._seconds_left()):
+                    answer = await self._parts.pool.send(outbound)
         except Unsent as unsent:
             self._sent = False
             if not is_last:
@@ -145,8 +150,9 @@ class Exchange:
 
     async def _whole(self, answer: Answer, outbound: Outbound) -> Reply:
         try:
-            async with asyncio.timeout(self._seconds_left()):
-                body = await answer.read(self._parts.settings.answer_bytes_max)
+            with self._away():
+                async with asyncio.timeout(self._seconds_left()):
+                    body = await answer.read(self._parts.settings.answer_bytes_max)
         except (Unclear, AnswerTooLarge, TimeoutError) as error:
             told = _broken(self._candidate.provider, error)
             raise await self._unknown(told, timed_out=_timed_out(error)) from error
@@ -208,11 +214,12 @@ class Exchange:
         shown = ShownId(self._parts, self._reservation, self._candidate, is_wanted=can_be_asked)
         broke: BaseException | None = None
         try:
-            async with asyncio.timeout(self._seconds_left()):
-                async for piece in answer.pieces():
-                    passed = scrubbed(meter.feed(piece), outbound)
-                    shown.look(meter, self._spawn)
-                    await relay.send(passed)
+            with self._away():
+                async with asyncio.timeout(self._seconds_left()):
+                    async for piece in answer.pieces():
+                        passed = scrubbed(meter.feed(piece), outbound)
+                        shown.look(meter, self._spawn)
+                        await relay.send(passed)
         except BaseException as error:
             broke = error
             if not isinstance(error, Unclear | TimeoutError):
@@ -260,6 +267,7 @@ class Exchange:
             )
         except LedgerUnavailable:
             parts.fallback.defer(reservation, resolution)
+            parts.metrics.add({"SettlementsDeferred": 1})
         except LedgerError as error:
             parts.log.exception("a reservation could not be resolved", reservation=reservation.id, error=str(error))
         if resolution.actual is not None and broke_bound(reservation, resolution.actual):
@@ -324,21 +332,27 @@ class Exchange:
         return tuple(headers)
 
     def _tell(self, resolution: Resolution) -> None:
-        reservation = self._reservation
-        self._parts.log.info(
-            "call",
-            reservation=reservation.id,
-            budget=reservation.path,
-            key_name=reservation.key_name,
-            route=reservation.route,
-            provider=resolution.provider,
-            model=resolution.model,
-            state=resolution.state,
-            reason=resolution.reason,
-            reserved_usd=usd_text(reservation.asked.usd),
-            cost_usd=None if resolution.actual is None else usd_text(resolution.actual.usd),
-            milliseconds=round((time.perf_counter() - self._started) * 1000),
+        now, call = time.perf_counter(), self._admitted.call
+        fields = fields_of(
+            call,
+            self._reservation,
+            resolution,
+            kind="" if self._request.kind is None else self._request.kind.name,
+            milliseconds=round((now - self._started) * 1000),
         )
+        self._parts.log.info("call", **fields)
+        arrived = self._started if call.arrived is None else call.arrived
+        own = round((now - arrived - self._away_seconds) * 1000)
+        count(self._parts.metrics, self._reservation, resolution, own_milliseconds=max(own, 0))
+
+    @contextmanager
+    def _away(self) -> Iterator[None]:
+        """Time what is spent waiting for others: the provider, and a caller who reads slowly."""
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self._away_seconds += time.perf_counter() - began
 
 
 async def pass_through(parts: Parts, outbound: Outbound, *, provider: str, seconds: float) -> Reply:

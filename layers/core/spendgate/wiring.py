@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from spendgate.calls import Fallback, Log, Parts
+from spendgate.calls import NO_METRICS, Fallback, Log, Metrics, Parts
 from spendgate.core.reservation import Reservation, Resolution
 from spendgate.directory import Directory
 from spendgate.gateway import Gateway
@@ -75,7 +75,7 @@ def utc_now() -> datetime:
     return datetime.now(UTC)
 
 
-def timing(deadline_seconds: float) -> Timing:
+def timing(deadline_seconds: float, on_conflict: Callable[[], None] | None = None) -> Timing:
     """Return the machine's time and randomness for the store."""
     return Timing(
         monotonic=time.monotonic,
@@ -83,15 +83,16 @@ def timing(deadline_seconds: float) -> Timing:
         random=random.random,
         randomness=secrets.token_bytes,
         deadline_seconds=deadline_seconds,
+        on_conflict=on_conflict,
     )
 
 
-def stores(settings: Settings) -> tuple[Ledger, Config]:
+def stores(settings: Settings, on_conflict: Callable[[], None] | None = None) -> tuple[Ledger, Config]:
     """Return the two tables that the settings name; what every function but the gateway's needs of this module."""
     client = dynamodb(
         region=settings.region, endpoint_url=settings.endpoint_url, connections_max=settings.store_threads
     )
-    times = timing(settings.ledger_deadline_seconds)
+    times = timing(settings.ledger_deadline_seconds, on_conflict)
     ledger = Ledger(settings.ledger_table, client, times)
     return ledger, Config(settings.config_table, settings.ledger_table, client, times)
 
@@ -108,11 +109,12 @@ def wire(
     *,
     environ: Mapping[str, str],
     log: Log,
+    metrics: Metrics = NO_METRICS,
     fallback: Fallback | None = None,
     clock: Callable[[], datetime] = utc_now,
 ) -> Wired:
     """Return a gateway on the tables that the settings name."""
-    ledger, config = stores(settings)
+    ledger, config = stores(settings, lambda: metrics.add({"LedgerConflicts": 1}))
     threads = Threads(settings.store_threads)
     directory = Directory(config, clock=clock, offload=threads, seconds=settings.cache_seconds)
     secrets_read = Secrets(environ=environ, manager=lambda: secrets_manager(settings.region), clock=clock).read
@@ -128,6 +130,7 @@ def wire(
         offload=threads,
         log=log,
         sign=Signer(region=settings.region).sign,
+        metrics=metrics,
     )
     return Wired(
         gateway=Gateway(parts), ledger=ledger, config=config, directory=directory, recover=recoverer(secrets_read)

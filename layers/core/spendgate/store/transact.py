@@ -65,13 +65,17 @@ class ConditionsFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Timing:
-    """How the loop measures and waits: a monotonic clock, a sleep, a random number from 0 to 1, and random bytes."""
+    """How the loop measures and waits: a monotonic clock, a sleep, a random number from 0 to 1, and random bytes.
+
+    ``on_conflict`` is told of each answer of the store that another try may change.
+    """
 
     monotonic: Callable[[], float]
     sleep: Callable[[float], None]
     random: Callable[[], float]
     randomness: Callable[[int], bytes]
     deadline_seconds: float = 2.0
+    on_conflict: Callable[[], None] | None = None
 
 
 def transact(client: DynamoDBClient, steps: Sequence[Step], *, name: str, timing: Timing) -> None:
@@ -129,6 +133,8 @@ def persist(call: Callable[[], T], timing: Timing) -> T:
                 raise LedgerUnavailable(
                     f"the ledger refuses the gateway: {_name(error)}", retry_after_seconds=5
                 ) from error
+            if timing.on_conflict is not None and isinstance(error, ClientError):
+                timing.on_conflict()
             if timing.monotonic() + pause - start >= timing.deadline_seconds:
                 raise LedgerUnavailable(
                     f"the ledger did not answer in time ({_name(error)}, {attempt} attempts)",
