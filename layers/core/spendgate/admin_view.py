@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, Stop
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, RunPolicy, Stop
 from spendgate.core.event import Event
 from spendgate.core.key import Key
 from spendgate.core.money import usd_text
@@ -15,6 +15,8 @@ from spendgate.core.reservation import Reservation
 from spendgate.core.route import Framing, Provider, Route
 from spendgate.core.usage import BUCKETS, Usage
 from spendgate.core.window import (
+    ACTIVE,
+    COUNTED,
     MEASURES,
     WINDOWS,
     bucket_start,
@@ -50,7 +52,7 @@ def instant_text(at: datetime) -> str:
 def budget_view(state: BudgetState, now: datetime) -> dict[str, Any]:
     """Return a budget with every limited window as it stands, and what was spent whether or not it is limited."""
     policy = state.policy
-    return {
+    view = {
         "path": policy.path,
         "rev": policy.rev,
         "mode": policy.mode,
@@ -63,6 +65,14 @@ def budget_view(state: BudgetState, now: datetime) -> dict[str, Any]:
         "windows": [window_view(state, limit, now) for limit in sorted(policy.limits, key=_place)],
         "policy": policy_view(policy),
     }
+    if policy.elapsed_max is not None:
+        start = state.started_at
+        view["elapsed"] = {
+            "maximum": span_text(policy.elapsed_max),
+            "started_at": None if start is None else instant_text(start),
+            "ends_at": None if start is None else instant_text(start + policy.elapsed_max),
+        }
+    return view
 
 
 def window_view(state: BudgetState, limit: Limit, now: datetime) -> dict[str, Any]:
@@ -106,11 +116,18 @@ def policy_view(policy: BudgetPolicy) -> dict[str, Any]:
     if policy.default_output_tokens is not None:
         view["default_output_tokens"] = policy.default_output_tokens
     if policy.runs is not None:
-        view["runs"] = {"limits": limits_view(policy.runs.limits)}
-        if policy.runs.expire_after is not None:
-            view["runs"]["expire_after"] = span_text(policy.runs.expire_after)
-        if policy.runs.stop_on_unknown:
-            view["runs"]["stop_on_unknown"] = True
+        view["runs"] = _runs_view(policy.runs)
+    return view
+
+
+def _runs_view(runs: RunPolicy) -> dict[str, Any]:
+    view: dict[str, Any] = {"limits": limits_view(limit for limit in runs.limits if limit.measure != ACTIVE)}
+    active = next((timedelta(milliseconds=one.maximum) for one in runs.limits if one.measure == ACTIVE), None)
+    spans = {"expire_after": runs.expire_after, "elapsed_max": runs.elapsed_max, "active_max": active}
+    view.update((name, span_text(span)) for name, span in spans.items() if span is not None)
+    for name in ("stop_on_unknown", "stop_on_refusal", "delegate"):
+        if value := getattr(runs, name):
+            view[name] = value
     return view
 
 
@@ -236,7 +253,8 @@ def reservation_view(reservation: Reservation) -> dict[str, Any]:
 
 
 def amounts_view(amounts: Amounts) -> dict[str, str]:
-    return {measure: amount_text(measure, amounts.of(measure)) for measure in MEASURES}
+    shown = (*MEASURES, ACTIVE) if amounts.active_milliseconds else MEASURES
+    return {measure: amount_text(measure, amounts.of(measure)) for measure in shown}
 
 
 def usage_view(usage: Usage) -> dict[str, Any]:
@@ -266,7 +284,7 @@ def counter_text(name: str, amount: int) -> str:
 
 def _place(limit: Limit) -> tuple[int, int]:
     """Return where a limit stands in a list: money first, short windows first."""
-    return MEASURES.index(limit.measure), WINDOWS.index(limit.window)
+    return COUNTED.index(limit.measure), WINDOWS.index(limit.window)
 
 
 def _card_view(card: RateCard) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from spendgate.core.price import PriceRow, rows_touching
 from spendgate.core.request import RequestFacts
 from spendgate.core.reservation import IDEMPOTENCY_KEY_LENGTH_MAX, Reservation, new_id
 from spendgate.core.route import Candidate, Provider, Route
+from spendgate.core.run import active_asked
 from spendgate.core.window import Measure
 from spendgate.errors import (
     BudgetBusy,
@@ -154,7 +155,9 @@ def reservation_of(
         dialect=facts.dialect,
         # Some dialects have the model in the path and not in the body.
         fingerprint=fingerprint(f"{facts.dialect}\0{facts.model}", asked.raw),
-        asked=Amounts(usd=amount, requests=1, tokens=tokens, tool_calls=facts.tool_results),
+        asked=Amounts(
+            usd=amount, requests=1, tokens=tokens, tool_calls=facts.tool_results, active_milliseconds=active_asked(path)
+        ),
         holds=tuple(hold_of(policy, life.now) for policy in path),
         quotes=() if bounded is None else bounded.quotes,
         created_at=life.now,

@@ -20,16 +20,19 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from spendgate.admin_view import budget_view, reservation_view
+from spendgate.admin_view import budget_view, instant_text, reservation_view
 from spendgate.admission import parse_idempotency_key
 from spendgate.calls import NO_METRICS, Call, Log, Metrics, Reply
 from spendgate.core.key import KEY_PREFIX
 from spendgate.dialects.dialect import Dialect, Free
+from spendgate.dialects.json_strict import parse_object
 from spendgate.dialects.registry import DIALECTS
 from spendgate.errors import InternalFault, KeyInvalid, NotFound, RefusalFacts, Refused, RequestInvalid
 from spendgate.gateway import Gateway
 from spendgate.http_head import check_head, headers_of, request_id_of
 from spendgate.relay import Relay
+from spendgate.runs import BODY_BYTES_MAX as RUN_BODY_BYTES_MAX
+from spendgate.runs import Minted
 from spendgate.settings import Settings
 
 # Where each SDK puts its key; a value that is no key of ours may be there too, and is ignored.
@@ -70,6 +73,8 @@ def create_app(
             Route("/v1/models", http.endpoint(None, http.models), methods=["GET"]),
             Route("/v1beta/models", http.endpoint(DIALECTS["gemini"], http.gemini_models), methods=["GET"]),
             Route("/v1/budget", http.endpoint(None, http.budget), methods=["GET"]),
+            Route("/v1/runs", http.endpoint(None, http.mint), methods=["POST"]),
+            Route("/v1/runs/{run}", http.endpoint(None, http.end_run), methods=["DELETE"]),
             Route("/v1/reservations/{id}", http.endpoint(None, http.reservation), methods=["GET"]),
             Route("/healthz", _healthz, methods=["GET"]),
             *routes,
@@ -192,6 +197,17 @@ class _Http:
         path = states[-1].policy.path
         return JSONResponse({"budget": path, "budgets": [budget_view(state, now) for state in states]})
 
+    async def mint(self, request: HttpRequest) -> Response:
+        """Answer a new run's key: the one time that it is shown, so nothing may keep this answer."""
+        raw = await _body(request, RUN_BODY_BYTES_MAX)
+        body = parse_object(raw or b"{}", content_encoding=request.headers.get("content-encoding"))
+        minted = await self._gateway.mint(secret_of(request), body)
+        return JSONResponse(minted_view(minted), status_code=201, headers={"cache-control": "no-store"})
+
+    async def end_run(self, request: HttpRequest) -> Response:
+        state = await self._gateway.end_run(secret_of(request), request.path_params["run"])
+        return JSONResponse(budget_view(state, self._gateway.now()))
+
     async def reservation(self, request: HttpRequest) -> Response:
         found = await self._gateway.reservation(secret_of(request), request.path_params["id"])
         return JSONResponse(reservation_view(found))
@@ -269,6 +285,19 @@ def secret_of(request: HttpRequest, dialect: Dialect | None = None) -> str | Non
     if ours:
         return ours.pop()
     return found[0] if found else None
+
+
+def minted_view(minted: Minted) -> dict[str, Any]:
+    """Return a minted key with what it may do."""
+    key, policy = minted.key, minted.policy
+    return {
+        "key": minted.secret,
+        "run": minted.run,
+        "budget": key.budget,
+        "expires_at": None if key.expires_at is None else instant_text(key.expires_at),
+        "models": list(key.models),
+        "delegate": 0 if policy.runs is None else policy.runs.delegate,
+    }
 
 
 def _gemini_model(name: str) -> dict[str, Any]:

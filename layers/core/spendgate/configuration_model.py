@@ -18,6 +18,7 @@ from spendgate.configuration_scalars import (
     CatalogueName,
     Count,
     DateText,
+    Delegation,
     Factor,
     FieldName,
     Instant,
@@ -213,7 +214,11 @@ class LimitsEntry(Entry):
 class RunsEntry(Entry):
     limits: LimitsEntry = LimitsEntry()
     expire_after: Span | None = None
+    elapsed_max: Span | None = None
+    active_max: Span | None = None
     stop_on_unknown: bool = False
+    stop_on_refusal: bool = False
+    delegate: Delegation = 0
 
 
 class BudgetEntry(Entry):

@@ -16,6 +16,7 @@ from spendgate.core.address import check_host, check_port, is_loopback
 from spendgate.core.feature import USES_MAX
 from spendgate.core.money import rate_per_million, usd
 from spendgate.core.price import FACTOR_ONE
+from spendgate.core.run import DELEGATE_DEPTH_MAX
 from spendgate.core.usage import COUNT_MAX
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -143,6 +144,7 @@ Usd = Annotated[int, PlainValidator(_usd)]
 Rate = Annotated[int, PlainValidator(_rate)]
 Factor = Annotated[int, PlainValidator(_factor)]
 Count = Annotated[int, PlainValidator(_whole(0))]
+Delegation = Annotated[int, PlainValidator(_whole(0, DELEGATE_DEPTH_MAX))]
 Positive = Annotated[int, PlainValidator(_whole(1))]
 Instant = Annotated[datetime, PlainValidator(_instant)]
 DateText = Annotated[str, PlainValidator(_date_text)]

@@ -13,6 +13,7 @@ from spendgate.configuration_model import (
 from spendgate.core.budget import BudgetPolicy, Limit, RunPolicy
 from spendgate.core.price import PriceRow, RateCard, Rates, Tier
 from spendgate.core.route import Framing, Provider
+from spendgate.core.run import active_limit
 from spendgate.core.window import MEASURES, WINDOWS
 
 
@@ -94,8 +95,14 @@ def limits(entry: LimitsEntry) -> tuple[Limit, ...]:
 
 
 def _run_policy(entry: RunsEntry) -> RunPolicy:
+    active = () if entry.active_max is None else (active_limit(entry.active_max),)
     return RunPolicy(
-        limits=limits(entry.limits), expire_after=entry.expire_after, stop_on_unknown=entry.stop_on_unknown
+        limits=(*limits(entry.limits), *active),
+        expire_after=entry.expire_after,
+        stop_on_unknown=entry.stop_on_unknown,
+        elapsed_max=entry.elapsed_max,
+        stop_on_refusal=entry.stop_on_refusal,
+        delegate=entry.delegate,
     )
 
 

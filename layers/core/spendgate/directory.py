@@ -14,11 +14,12 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from spendgate.core.block import Block
 from spendgate.core.budget import BudgetPolicy, BudgetState, prefixes
-from spendgate.core.key import Key, hash_secret, is_well_formed
+from spendgate.core.key import Key, allows, hash_secret, is_minted, is_well_formed
 from spendgate.core.price import PriceRow
 from spendgate.core.route import Candidate, Provider, Route
 from spendgate.errors import KeyInvalid, RefusalFacts
 from spendgate.store.config import Config
+from spendgate.store.run_keys import RunKeys
 
 T = TypeVar("T")
 ENTRIES_MAX: Final = 4096
@@ -41,6 +42,17 @@ class Caller:
     key: Key
     path: tuple[BudgetPolicy, ...]
     fresh: bool = False
+    # Of a minted key every key above it, as it stands: it may do what all of these may, and dies with any.
+    above: tuple[Key, ...] = ()
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """The key, and those above it."""
+        return (*self.above, self.key)
+
+    def allows(self, route: str) -> bool:
+        """Tell whether the caller may ask for a route."""
+        return all(allows(key, route) for key in self.keys)
 
     def with_policies(self, policies: Sequence[BudgetPolicy]) -> Caller:
         """Return the caller with those policies that were found to have changed."""
@@ -53,6 +65,7 @@ class Directory:
 
     def __init__(self, config: Config, *, clock: Callable[[], datetime], offload: Offload, seconds: float) -> None:
         self._config = config
+        self.run_keys = RunKeys(config)
         self._clock = clock
         self._offload = offload
         self._callers: _Cache[Caller] = _Cache(seconds)
@@ -69,7 +82,7 @@ class Directory:
         known = self._callers.get(key_hash, now)
         if known is None:
             return await self.read_caller(secret)
-        _check(known.key, now)
+        _check(known.keys, now)
         return known
 
     async def read_caller(self, secret: str | None) -> Caller:
@@ -81,10 +94,13 @@ class Directory:
         """Return who holds a key, and the budgets of the path with their counters, of one instant; KeyInvalid."""
         key_hash = _hash(secret)
         remembered = self._callers.peek(key_hash)
-        key = remembered.key if remembered is not None else await self._offload(lambda: self._config.key(key_hash))
+        find = self.run_keys.key if secret is not None and is_minted(secret) else self._config.key
+        key = remembered.key if remembered is not None else await self._offload(lambda: find(key_hash))
         if key is None:
             raise KeyInvalid("no such key", facts=_HOW_TO_GET_A_KEY)
         wanted = key
+        if wanted.minted_by:
+            return await self._read_minted(wanted)
         found, states = await self._offload(lambda: self._config.key_and_path(wanted))
         if found is not None and found.budget != wanted.budget:
             # The key was moved since it was remembered: its new path has to be read together with it.
@@ -92,12 +108,24 @@ class Directory:
             found, states = await self._offload(lambda: self._config.key_and_path(moved))
         if found is None:
             raise KeyInvalid("no such key", facts=_HOW_TO_GET_A_KEY)
+        return self._known(found, (), states)
+
+    async def _read_minted(self, key: Key) -> tuple[Caller, tuple[BudgetState, ...]]:
+        found, states = await self._offload(lambda: self.run_keys.keys_and_path(key))
+        if [(one.hash, one.budget) for one in found] != [*key.minted_by, (key.hash, key.budget)]:
+            raise KeyInvalid(f"key {key.name} is gone, or one above it is gone or was moved", facts=_HOW_TO_GET_A_KEY)
+        return self._known(found[-1], found[:-1], states)
+
+    def _known(
+        self, key: Key, above: tuple[Key, ...], states: tuple[BudgetState, ...]
+    ) -> tuple[Caller, tuple[BudgetState, ...]]:
+        """Return the caller of what was read, and remember it; KeyInvalid."""
         now = self._clock()
-        _check(found, now)
-        if len(states) != len(prefixes(found.budget)):
-            raise KeyInvalid(f"the key's budget {found.budget} is not there any more", facts=_HOW_TO_GET_A_KEY)
-        caller = Caller(key=found, path=tuple(state.policy for state in states))
-        self._callers.put(key_hash, caller, now)
+        _check((*above, key), now)
+        if len(states) != len(prefixes(key.budget)):
+            raise KeyInvalid(f"the key's budget {key.budget} is not there any more", facts=_HOW_TO_GET_A_KEY)
+        caller = Caller(key=key, path=tuple(state.policy for state in states), above=above)
+        self._callers.put(key.hash, caller, now)
         return replace(caller, fresh=True), states
 
     def learn(self, caller: Caller) -> None:
@@ -196,8 +224,9 @@ def _hash(secret: str | None) -> str:
     return hash_secret(secret)
 
 
-def _check(key: Key, now: datetime) -> None:
-    if key.revoked_at is not None and key.revoked_at <= now:
-        raise KeyInvalid(f"key {key.name} was revoked", facts=_HOW_TO_GET_A_KEY)
-    if key.expires_at is not None and key.expires_at <= now:
-        raise KeyInvalid(f"key {key.name} has expired", facts=_HOW_TO_GET_A_KEY)
+def _check(keys: Sequence[Key], now: datetime) -> None:
+    for key in keys:
+        if key.revoked_at is not None and key.revoked_at <= now:
+            raise KeyInvalid(f"key {key.name} was revoked", facts=_HOW_TO_GET_A_KEY)
+        if key.expires_at is not None and key.expires_at <= now:
+            raise KeyInvalid(f"key {key.name} has expired", facts=_HOW_TO_GET_A_KEY)

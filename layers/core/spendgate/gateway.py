@@ -7,11 +7,12 @@ Nothing that can be billed leaves before its reservation is committed.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from spendgate import runs
 from spendgate.admission import (
     Asked,
     Lifetime,
@@ -27,7 +28,6 @@ from spendgate.calls import Admitted, Call, Parts, Reply
 from spendgate.core.address import network_of
 from spendgate.core.budget import BudgetPolicy, BudgetState, is_within, new_run, run_path
 from spendgate.core.feature import allowance, granted
-from spendgate.core.key import allows
 from spendgate.core.kind import kind_of
 from spendgate.core.policy import rooms_left
 from spendgate.core.reservation import Reservation, is_id
@@ -37,7 +37,15 @@ from spendgate.dialects.dialect import Free, ReadRequest, Request
 from spendgate.dialects.json_strict import parse_object
 from spendgate.dialects.listed import listed_by_all, read_listed
 from spendgate.directory import Caller
-from spendgate.errors import FieldUnlisted, LedgerUnavailable, ModelNotAllowed, NotFound, RefusalFacts, RequestInvalid
+from spendgate.errors import (
+    FieldUnlisted,
+    LedgerUnavailable,
+    ModelNotAllowed,
+    NotFound,
+    PriceUnknown,
+    RefusalFacts,
+    RequestInvalid,
+)
 from spendgate.exchange import Exchange, pass_through
 from spendgate.metering import unbilled
 from spendgate.providers.attempt import Outbound
@@ -95,7 +103,7 @@ class Gateway:
         """Return the routes that a key may ask for, and whose it is."""
         caller = await self._parts.directory.read_caller(secret)
         routes = await self._parts.directory.routes()
-        return caller, tuple(route for route in routes if allows(caller.key, route.name))
+        return caller, tuple(route for route in routes if caller.allows(route.name))
 
     async def budgets(self, secret: str | None, run: str | None) -> tuple[BudgetState, ...]:
         """Return every budget on a key's path as it stands, root first; and a run's, if one is named and known."""
@@ -105,6 +113,14 @@ class Gateway:
         path = self._run_path(caller.path[-1], run)
         state = await self._parts.offload(lambda: self._parts.ledger.budget(path))
         return states if state is None else (*states, state)
+
+    async def mint(self, secret: str | None, body: Mapping[str, Any]) -> runs.Minted:
+        """Mint a key for a run of the key's budget."""
+        return await runs.mint(self._parts, await self._parts.directory.read_caller(secret), body)
+
+    async def end_run(self, secret: str | None, run: str) -> BudgetState:
+        """End a run of the key's budget before its time; return it as it then stands."""
+        return await runs.end(self._parts, await self._parts.directory.read_caller(secret), run)
 
     async def reservation(self, secret: str | None, reservation_id: str) -> Reservation:
         """Return a reservation of the key's budget or below; any other does not exist for this key."""
@@ -177,7 +193,12 @@ class Gateway:
         request = replace(request, facts=facts)
         reachable = slice(None if any(policy.failover for policy in path) else 1)
         check_blocks(facts, await parts.directory.blocks(), route.candidates[reachable], path)
-        offers = offers_of(route, reached, path, life)
+        try:
+            offers = offers_of(route, reached, path, life)
+        except PriceUnknown:
+            if parts.outbox is not None:
+                await parts.outbox.unpriced(path[-1].path, route, reached, life)
+            raise
         bounded = None if offers is None else bound_of(facts, offers, path)
         reservation = reservation_of(
             facts,
@@ -194,7 +215,10 @@ class Gateway:
             if not denied.seen and not caller.fresh:
                 # What is remembered of a stop or a limit may be over: only what stands now refuses a call.
                 raise _Reread(path[-1].path) from denied
+            await runs.latch_refused(parts, path, denied.denials)
             rooms = await self._rooms(denied, path, now)
+            if parts.outbox is not None:
+                await parts.outbox.refused(denied.denials, now)
             raise refusal_of(
                 denied.denials, rooms, reservation.asked, facts=facts, offers=offers, bounded=bounded
             ) from denied
@@ -228,8 +252,8 @@ class Gateway:
         return rooms + [room for state in states for room in rooms_left(state, now)]
 
     async def _route(self, caller: Caller, name: str) -> Route:
-        if not allows(caller.key, name):
-            allowed = ", ".join(caller.key.models)
+        if not caller.allows(name):
+            allowed = ", ".join(dict.fromkeys(one for key in caller.keys for one in key.models if caller.allows(one)))
             raise ModelNotAllowed(
                 f"key {caller.key.name} may not call {name!r}; it may call: {allowed}",
                 facts=RefusalFacts(field="model", next_action=f"ask for one of: {allowed}"),
@@ -284,12 +308,13 @@ class Gateway:
         """Return the caller with the policies that the failed conditions showed; the key is read again if it may have
         changed with them, since revoking a key raises the revision of its budget."""
         directory = self._parts.directory
-        own = caller.key.budget
+        # Of a minted key each key above it may have been revoked, too.
+        owners = {key.budget for key in caller.keys}
         changed = [state.policy for state in stale.states]
         for policy in changed:
             if policy.path not in {known.path for known in caller.path}:
                 directory.learn_run(policy)
-        if stale.missing or any(policy.path == own for policy in changed):
+        if stale.missing or any(policy.path in owners for policy in changed):
             return await directory.read_caller(call.secret)
         refreshed = caller.with_policies(changed)
         directory.learn(refreshed)

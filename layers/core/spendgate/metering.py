@@ -10,6 +10,7 @@ from spendgate.core.budget import Amounts
 from spendgate.core.money import Picodollars, usd_text
 from spendgate.core.reservation import Reservation, Resolution
 from spendgate.core.route import Candidate
+from spendgate.core.run import active_milliseconds
 from spendgate.core.usage import UsageReport
 
 _REASON_LENGTH_MAX: Final = 200
@@ -49,6 +50,7 @@ def answered(reservation: Reservation, candidate: Candidate, report: UsageReport
             requests=reservation.asked.requests,
             tokens=report.usage.total,
             tool_calls=reservation.asked.tool_calls,
+            active_milliseconds=active_milliseconds(reservation, now),
         ),
         usage=report.usage,
         provider=candidate.provider,

@@ -34,6 +34,12 @@ class RunPolicy:
     limits: tuple[Limit, ...] = ()
     expire_after: timedelta | None = None
     stop_on_unknown: bool = False
+    # Since the first call; the time that calls took together is a limit like others: core/run.active_limit.
+    elapsed_max: timedelta | None = None
+    # A run that its own limits have refused makes no smaller call either.
+    stop_on_refusal: bool = False
+    # How deep keys may be minted below: 0 not at all, 1 by the budget's own keys, 2 by keys that these have minted.
+    delegate: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +72,9 @@ class BudgetPolicy:
     allow: tuple[tuple[str, int], ...] = ()
     expires_at: datetime | None = None
     stop: Stop | None = None
+    # Of runs only, as expires_at is.
+    elapsed_max: timedelta | None = None
+    stop_on_refusal: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +86,8 @@ class BudgetState:
     unknown: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
     created_at: datetime | None = None
+    # When the first call of a run was admitted whose elapsed time is limited.
+    started_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,6 +98,7 @@ class Amounts:
     requests: int = 0
     tokens: int = 0
     tool_calls: int = 0
+    active_milliseconds: int = 0
 
     def of(self, measure: Measure) -> int:
         """Return the amount of one measure."""
@@ -97,8 +109,10 @@ class Amounts:
                 return self.requests
             case "tokens":
                 return self.tokens
-            case _:
+            case "tool_calls":
                 return self.tool_calls
+            case _:
+                return self.active_milliseconds
 
 
 def parse_path(text: str) -> str:
@@ -155,4 +169,6 @@ def new_run(parent_policy: BudgetPolicy, path: str, now: datetime) -> BudgetPoli
         mode=parent_policy.mode,
         stop_on_unknown=runs.stop_on_unknown,
         expires_at=None if runs.expire_after is None else now + runs.expire_after,
+        elapsed_max=runs.elapsed_max,
+        stop_on_refusal=runs.stop_on_refusal,
     )

@@ -9,6 +9,9 @@ from typing import Final
 
 KEY_PREFIX: Final = "sg-"
 KEY_BYTES: Final = 24
+# Keys that a key has minted: "." is none of the characters that follow the prefix of any other key that is made here,
+# so a key says by itself which table it stands in, and an unknown one costs no second read.
+RUN_KEY_PREFIX: Final = "sg-run."
 
 # A key that a person fixed for a local run may be as short as this; what we make has 32 characters after the prefix.
 _KEY = re.compile(r"sg-[A-Za-z0-9._-]{4,128}", re.ASCII)
@@ -16,7 +19,10 @@ _KEY = re.compile(r"sg-[A-Za-z0-9._-]{4,128}", re.ASCII)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
-    """A key's record. ``models`` are the routes it may ask for; empty means every route."""
+    """A key's record. ``models`` are the routes it may ask for; empty means every route.
+
+    ``minted_by`` holds (hash, budget) of every key above a minted one, the one that a person made first.
+    """
 
     hash: str
     name: str
@@ -24,18 +30,24 @@ class Key:
     models: tuple[str, ...] = ()
     expires_at: datetime | None = None
     revoked_at: datetime | None = None
+    minted_by: tuple[tuple[str, str], ...] = ()
 
 
-def new_secret(randomness: bytes) -> str:
+def new_secret(randomness: bytes, *, prefix: str = KEY_PREFIX) -> str:
     """Return a key from ``KEY_BYTES`` or more random bytes; ValueError for fewer."""
     if len(randomness) < KEY_BYTES:
         raise ValueError(f"a key needs at least {KEY_BYTES} random bytes")
-    return KEY_PREFIX + base64.urlsafe_b64encode(randomness).decode("ascii").rstrip("=")
+    return prefix + base64.urlsafe_b64encode(randomness).decode("ascii").rstrip("=")
 
 
 def is_well_formed(secret: str) -> bool:
     """Tell whether a text can be a key at all; saves a read of the table for what cannot."""
     return _KEY.fullmatch(secret) is not None
+
+
+def is_minted(secret: str) -> bool:
+    """Tell a key that a key has minted from one that a person made."""
+    return secret.startswith(RUN_KEY_PREFIX)
 
 
 def hash_secret(secret: str) -> str:

@@ -14,6 +14,7 @@ from typing import Final
 from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, Stop
 from spendgate.core.money import usd_text
 from spendgate.core.window import (
+    ACTIVE,
     BUCKET,
     HOUR,
     Measure,
@@ -114,6 +115,9 @@ def verdict(state: BudgetState, asked: Amounts, now: datetime) -> Verdict:
     never = refusal_before(state.policy, asked, now)
     if never is not None:
         return never
+    over = _elapsed(state, now)
+    if over is not None:
+        return Denied(refusal=over)
     if state.policy.mode == "observe":
         return Admitted()
     evicted: dict[str, int] = {}
@@ -158,6 +162,8 @@ def amount_text(measure: str, amount: int) -> str:
 
 def limit_text(limit: Limit) -> str:
     """Return a limit in words: ``0.001 USD a day``."""
+    if limit.measure == ACTIVE:
+        return f"{limit.maximum} ms in which calls are in flight"
     unit = "USD" if limit.measure == "usd" else limit.measure.replace("_", " ")
     span = "in its lifetime" if limit.window == "life" else f"a {limit.window}" if limit.window != "hour" else "an hour"
     return f"{amount_text(limit.measure, limit.maximum)} {unit} {span}"
@@ -261,6 +267,18 @@ def _stopped(policy: BudgetPolicy, stop: Stop) -> BudgetStopped:
 def _expired(policy: BudgetPolicy, at: datetime) -> BudgetStopped:
     return BudgetStopped(
         f"run {policy.path} expired at {_z(at)}",
+        facts=RefusalFacts(budget=policy.path, next_action="start a new run"),
+    )
+
+
+def _elapsed(state: BudgetState, now: datetime) -> BudgetStopped | None:
+    """Return that a run has had its time since its first call."""
+    policy, start = state.policy, state.started_at
+    if policy.elapsed_max is None or start is None or now < start + policy.elapsed_max:
+        return None
+    return BudgetStopped(
+        f"run {policy.path} has had its time: its first call was at {_z(start)}, and it may last "
+        f"{int(policy.elapsed_max.total_seconds())} s",
         facts=RefusalFacts(budget=policy.path, next_action="start a new run"),
     )
 

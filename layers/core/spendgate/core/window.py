@@ -8,10 +8,14 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 
-Measure = Literal["usd", "requests", "tokens", "tool_calls"]
+Measure = Literal["usd", "requests", "tokens", "tool_calls", "active_milliseconds"]
 Window = Literal["request", "minute", "hour", "day", "month", "life"]
 
-MEASURES: Final[tuple[Measure, ...]] = get_args(Measure)
+# What a limit may be written for.
+MEASURES: Final[tuple[Measure, ...]] = ("usd", "requests", "tokens", "tool_calls")
+# How long a run's calls took together; it is limited by ``active_max`` of ``runs`` alone, and counted nowhere else.
+ACTIVE: Final[Measure] = "active_milliseconds"
+COUNTED: Final[tuple[Measure, ...]] = (*MEASURES, ACTIVE)
 WINDOWS: Final[tuple[Window, ...]] = get_args(Window)
 
 HOUR: Final = timedelta(hours=1)
@@ -47,7 +51,7 @@ def bucket(measure: Measure, at: datetime) -> str:
 
 def counter_window(name: str) -> tuple[Measure, Window]:
     """Return the measure and window of a counter's name."""
-    for measure in MEASURES:
+    for measure in COUNTED:
         if name.startswith(f"{measure}."):
             window = name[len(measure) + 1 :].partition(".")[0]
             for known in WINDOWS:

@@ -46,7 +46,7 @@ class Config:
     def key(self, key_hash: str) -> Key | None:
         """Return a key's record by the hash of its secret, None if there is none."""
         item = self._get({"pk": f"KEY#{key_hash}", "sk": "KEY"})
-        return None if item is None else _decode_key(item)
+        return None if item is None else decode_key(item)
 
     def key_and_path(self, key: Key) -> tuple[Key | None, tuple[BudgetState, ...]]:
         """Return a key and the budgets of its path as they stand at one instant.
@@ -62,12 +62,12 @@ class Config:
         ]
         answer = persist(lambda: self.client.transact_get_items(TransactItems=gets), self.timing)
         first, *rest = answer["Responses"]
-        found = _decode_key(decode_item(first["Item"])) if first.get("Item") else None
+        found = decode_key(decode_item(first["Item"])) if first.get("Item") else None
         return found, tuple(items.decode_budget(decode_item(one["Item"])) for one in rest if one.get("Item"))
 
     def keys(self) -> tuple[Key, ...]:
         """Return all keys, by name."""
-        return tuple(sorted((_decode_key(item) for item in self._all("KEY#")), key=lambda key: key.name))
+        return tuple(sorted((decode_key(item) for item in self._all("KEY#")), key=lambda key: key.name))
 
     def put_key(self, key: Key, event: Event, *, known: Key | None = None) -> None:
         """Write a key, new or changed, and raise its budget's revision with it; BudgetMissing, RevisionConflict.
@@ -319,7 +319,8 @@ def _key_attributes(key: Key) -> dict[str, object]:
     }
 
 
-def _decode_key(item: Mapping[str, Any]) -> Key:
+def decode_key(item: Mapping[str, Any]) -> Key:
+    """Return a key from its item (plain values)."""
     return Key(
         hash=item["hash"],
         name=item["name"],

@@ -19,7 +19,7 @@ from spendgate.core.price import PriceRow, RateCard, Rates, Terms, Tier
 from spendgate.core.reservation import UNRESOLVED, Reservation
 from spendgate.core.route import Candidate
 from spendgate.core.usage import BUCKETS, Usage
-from spendgate.core.window import MEASURES, counter_window, instant, parse_instant
+from spendgate.core.window import COUNTED, counter_window, instant, parse_instant
 
 TREE_ROOT: Final = "/"
 OPEN_SHARDS: Final = 16
@@ -80,6 +80,8 @@ def policy_attributes(policy: BudgetPolicy) -> Item:
         "allow": dict(policy.allow) or None,
         # Not "expires_at", which is the tables' time to live: an expired run keeps its record.
         "run_expires_at": None if policy.expires_at is None else instant(policy.expires_at),
+        "elapsed_max_seconds": None if policy.elapsed_max is None else int(policy.elapsed_max.total_seconds()),
+        "stop_on_refusal": policy.stop_on_refusal or None,
         "tree_pk": parent(policy.path) or TREE_ROOT,
         "tree_sk": policy.path,
     }
@@ -108,10 +110,15 @@ def decode_budget(item: Mapping[str, Any]) -> BudgetState:
             limits=_decode_limits(runs["limits"]),
             expire_after=timedelta(seconds=runs["expire_after_seconds"]) if "expire_after_seconds" in runs else None,
             stop_on_unknown=runs.get("stop_on_unknown", False),
+            elapsed_max=_seconds(runs.get("elapsed_max_seconds")),
+            stop_on_refusal=runs.get("stop_on_refusal", False),
+            delegate=runs.get("delegate", 0),
         ),
         stop_on_unknown=item.get("stop_on_unknown", False),
         allow=tuple(sorted(item.get("allow", {}).items())),
         expires_at=parse_instant(item["run_expires_at"]) if "run_expires_at" in item else None,
+        elapsed_max=_seconds(item.get("elapsed_max_seconds")),
+        stop_on_refusal=item.get("stop_on_refusal", False),
         stop=None
         if stop is None
         else Stop(
@@ -124,12 +131,13 @@ def decode_budget(item: Mapping[str, Any]) -> BudgetState:
         unknown=item.get(UNKNOWN, 0),
         counters={name: value for name, value in item.items() if is_counter(name)},
         created_at=parse_instant(item["created_at"]) if "created_at" in item else None,
+        started_at=parse_instant(item["started_at"]) if "started_at" in item else None,
     )
 
 
 def is_counter(name: str) -> bool:
     """Tell a counter's attribute from the others."""
-    return name.partition(".")[0] in MEASURES and "." in name
+    return name.partition(".")[0] in COUNTED and "." in name
 
 
 def encode_reservation(reservation: Reservation) -> Item:
@@ -309,14 +317,21 @@ def _runs(runs: RunPolicy) -> Item:
     record: Item = {"limits": _limits(runs.limits)}
     if runs.expire_after is not None:
         record["expire_after_seconds"] = int(runs.expire_after.total_seconds())
-    if runs.stop_on_unknown:
-        record["stop_on_unknown"] = True
+    if runs.elapsed_max is not None:
+        record["elapsed_max_seconds"] = int(runs.elapsed_max.total_seconds())
+    for name in ("stop_on_unknown", "stop_on_refusal", "delegate"):
+        if value := getattr(runs, name):
+            record[name] = value
     return record
+
+
+def _seconds(count: int | None) -> timedelta | None:
+    return None if count is None else timedelta(seconds=count)
 
 
 def encode_amounts(amounts: Amounts) -> Item:
     """Return the amounts that are not zero, by measure."""
-    return {measure: value for measure in MEASURES if (value := amounts.of(measure))}
+    return {measure: value for measure in COUNTED if (value := amounts.of(measure))}
 
 
 @lru_cache(maxsize=512)

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from spendgate.core.block import Block
-from spendgate.core.budget import BudgetPolicy, BudgetState, Stop
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Stop
 from spendgate.core.event import Event
 from spendgate.core.policy import AdmittedByEviction, Denied, refusal_before, verdict
 from spendgate.core.reservation import Reservation, Resolution, may_follow
@@ -36,6 +36,7 @@ from spendgate.store.transact import ConditionsFailed, Failed, transact, update
 from spendgate.store.transactions import (
     EVICTIONS_MAX,
     Step,
+    latch_step,
     lift_steps,
     policy_steps,
     put_off_step,
@@ -152,6 +153,10 @@ class Ledger(Reader):
     def put_off(self, reservation_id: str, until: datetime, now: datetime) -> bool:
         """Have an unknown reservation looked at again at ``until``; False where it has ended, or another did so."""
         return update(self.client, put_off_step(self.table, reservation_id, until, now), self.timing)
+
+    def latch(self, path: str, stop: Stop) -> bool:
+        """Stop a run for a reason of its own; False where it is stopped already, or not there."""
+        return update(self.client, latch_step(self.table, path, stop), self.timing)
 
     # -- operators ---------------------------------------------------------------------------------------------------
 
@@ -279,7 +284,9 @@ class Ledger(Reader):
         if resolution.state == "unknown":
             # Resolved, or marked already: either says at least as much.
             return reservation
-        if reservation.state == resolution.state and reservation.actual == resolved_amounts(reservation, resolution):
+        if reservation.state == resolution.state and _is_same(
+            reservation.actual, resolved_amounts(reservation, resolution)
+        ):
             return reservation
         if resolution.state != "settled" or not stops:
             raise TransitionIllegal(f"reservation {reservation.id} is {reservation.state} already")
@@ -294,6 +301,11 @@ class Ledger(Reader):
             self._transact(steps, self._name())
         except ConditionsFailed as conditions:
             raise failure from conditions
+
+
+def _is_same(actual: Amounts | None, again: Amounts) -> bool:
+    """Tell whether two settlements say the same; how long the call took is what one of them may not know."""
+    return actual is not None and replace(actual, active_milliseconds=again.active_milliseconds) == again
 
 
 def _resolved(reservation: Reservation, resolution: Resolution, now: datetime) -> Reservation:

@@ -7,8 +7,8 @@ them, and ``ledger.py`` sends them. A condition compares and never adds: a guard
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from spendgate.core.block import Block
@@ -18,7 +18,7 @@ from spendgate.core.policy import guards
 from spendgate.core.reservation import Reservation, Resolution, State
 from spendgate.core.route import Candidate
 from spendgate.core.usage import BUCKETS
-from spendgate.core.window import MEASURES, instant
+from spendgate.core.window import COUNTED, instant
 from spendgate.store import items
 from spendgate.store.values import encode, encode_item
 
@@ -111,6 +111,12 @@ class Update:
         """Require that a counter, or an instant, is at most this, or has not begun."""
         name = self._name(attribute)
         self._conditions.append(f"(attribute_not_exists({name}) OR {name} <= {self._value(most)})")
+        return self
+
+    def later_than(self, attribute: str, instant_text: str) -> Update:
+        """Require that an instant lies after this, or is not there."""
+        name = self._name(attribute)
+        self._conditions.append(f"(attribute_not_exists({name}) OR {name} > {self._value(instant_text)})")
         return self
 
     @property
@@ -264,13 +270,21 @@ def resolved_amounts(reservation: Reservation, resolution: Resolution) -> Amount
             if resolution.actual is None:
                 raise ValueError("a settlement names its amounts")
             _demand_not_negative(resolution.actual)
-            return resolution.actual
+            return _with_time(reservation, resolution.actual)
         case "released":
             return Amounts(requests=asked.requests)
         case "charged":
-            return asked
+            return _with_time(reservation, replace(asked, active_milliseconds=0))
         case _:
             raise ValueError(f"{resolution.state} does not end a reservation")
+
+
+def _with_time(reservation: Reservation, actual: Amounts) -> Amounts:
+    """Return the amounts with all the time that a call may have taken, where time counts and nobody measured it."""
+    if not reservation.asked.active_milliseconds or actual.active_milliseconds:
+        return actual
+    longest = (reservation.deadline - reservation.created_at) // timedelta(milliseconds=1)
+    return replace(actual, active_milliseconds=longest)
 
 
 def stop_steps(table: str, path: str, stop: Stop, now: datetime) -> list[Step]:
@@ -278,6 +292,13 @@ def stop_steps(table: str, path: str, stop: Stop, now: datetime) -> list[Step]:
     update = Update(table, items.budget_key(path)).exists()
     _latch(update, stop.reason, stop.reservation, now, by=stop.by)
     return [Step(write=update.write(), subject="budget", name=path)]
+
+
+def latch_step(table: str, path: str, stop: Stop) -> Step:
+    """Latch a budget that is not stopped yet; whoever comes second changes nothing."""
+    update = Update(table, items.budget_key(path)).exists().absent("stop")
+    _latch(update, stop.reason, stop.reservation, stop.at, by=stop.by)
+    return Step(write=update.write(), subject="budget", name=path)
 
 
 def resume_steps(table: str, path: str, rev: int) -> list[Step]:
@@ -334,11 +355,15 @@ def _reserve_update(
     if any(guard.at_most < 0 for guard in allowed):
         # A counter that has not begun would pass such a guard.
         raise ValueError(f"more is asked than budget {policy.path} ever allows")
+    if policy.elapsed_max is not None:
+        update.set_once("started_at", instant(at))
     if policy.rev == 0:
         # The first call of a run makes its budget; whoever comes second reads it from this condition's item.
         attributes = {name: value for name, value in items.policy_attributes(policy).items() if value is not None}
         return update.absent().set({**attributes, "rev": 1, "created_at": instant(at)})
     update.equals("rev", policy.rev).absent("stop")
+    if policy.elapsed_max is not None:
+        update.later_than("started_at", instant(at - policy.elapsed_max))
     for guard in allowed:
         update.at_most(
             guard.counter, guard.at_most + sum(v for n, v in evicted.items() if _total_of(n) == guard.counter)
@@ -347,7 +372,7 @@ def _reserve_update(
 
 
 def _demand_not_negative(amounts: Amounts) -> None:
-    if any(amounts.of(measure) < 0 for measure in MEASURES):
+    if any(amounts.of(measure) < 0 for measure in COUNTED):
         raise ValueError("an amount is not negative")
 
 
