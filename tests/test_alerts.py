@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from spendgate.alerts import FAILURES_MAX, Outbox, alert, recent, send_samples, store_of
+from spendgate.alerts import FAILURES_MAX, alert, recent, send_samples, store_of
 from spendgate.core.alert import KINDS, Alert, AlertPolicy, CatalogueState
 from spendgate.core.alert_text import Message
 from spendgate.core.budget import Stop
@@ -239,46 +239,3 @@ def test_two_runs_at_once_tell_it_once(tree: Ledger, config: Config, run: Run, p
     run(notify=overtaken)
 
     assert post.kinds == [("warn", PATH)]
-
-
-# -- what gateways post ----------------------------------------------------------------------------------------------------
-
-
-def test_a_gateway_posts_once_and_asks_no_more(ledger: Ledger, log: Lines) -> None:
-    posted = _a_warning()
-    outbox = Outbox(ledger, log)
-    assert not outbox.knows(posted)
-    outbox(posted)
-    assert outbox.knows(posted)
-    store = store_of(ledger)
-    store.sent(posted, NOW)
-    outbox(posted)
-
-    assert store.outbox() == ()
-
-
-def test_a_store_that_is_away_costs_a_gateway_nothing_and_is_tried_by_the_next(ledger: Ledger) -> None:
-    lines = Lines()
-    client = dynamodb(region="us-east-1", endpoint_url="http://127.0.0.1:9")
-    outbox = Outbox(Ledger(ledger.table, client, a_timing(deadline_seconds=0.1)), lines)
-    outbox(_a_warning())
-
-    assert not outbox.knows(_a_warning())
-    assert lines.told == ["an alert could not be posted"]
-
-
-def test_an_hour_that_rolls_is_posted_again_after_it(ledger: Ledger, log: Lines) -> None:
-    outbox = Outbox(ledger, log)
-    rolling = [_a_warning(hours) for hours in (0, 1)]
-    for one in rolling:
-        assert not outbox.knows(one)
-        outbox(one)
-
-    assert store_of(ledger).outbox() == (replace(rolling[1], rearms_at=None),)
-
-
-def _a_warning(hours: int | None = None) -> Alert:
-    """A warning of a day; of a rolling hour, so many hours on, where a number is given."""
-    at = NOW + timedelta(hours=hours or 0)
-    rearms_at = None if hours is None else at + timedelta(hours=1)
-    return Alert(kind="warn", scope="acme", mark="m", at=at, severity="warning", facts={}, rearms_at=rearms_at)

@@ -6,6 +6,7 @@ from typing import Any
 import openai
 import pytest
 
+from spendgate.alerts import store_of
 from spendgate.core.kind import KINDS
 from spendgate.core.money import usd, usd_text
 from spendgate.providers.outcome import UNCLEAR, Verdict, verdict
@@ -79,6 +80,12 @@ def test_a_limit_of_the_provider_s_own_is_told_once_and_is_in_the_log(
         assert "retry-after" not in response.headers
         assert [line["spend_limit"] for line in seen] == [limit]
         assert stand.reservation().reason == f"provider {kind}-kind answered {status}: provider spend limit ({limit})"
+        (alert,) = store_of(stand.reader).outbox()
+        assert (alert.kind, alert.scope, alert.facts["limit"]) == (
+            "provider_spend_limit",
+            f"provider:{kind}-kind",
+            limit,
+        )
 
 
 def test_the_openai_client_meets_the_provider_s_own_limit_once(stand: Stand, key: str) -> None:

@@ -15,7 +15,7 @@ from spendgate.calls import Log
 from spendgate.core.alert import Alert, AlertPolicy, state_alerts
 from spendgate.core.alert_samples import samples
 from spendgate.core.alert_text import Message, message
-from spendgate.errors import AlertUndelivered, LedgerUnavailable
+from spendgate.errors import AlertUndelivered
 from spendgate.store.alerts import AlertStore, Told
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
@@ -111,37 +111,3 @@ def recent(ledger: Ledger, now: datetime, *, limit: int) -> tuple[tuple[Alert, .
 def store_of(ledger: Ledger) -> AlertStore:
     """Return the alerts beside a ledger."""
     return AlertStore(ledger.table, ledger.client, ledger.timing)
-
-
-class Outbox:
-    """What a gateway posts to, once for each thing that it tells; a call never fails for it."""
-
-    def __init__(self, ledger: Ledger, log: Log) -> None:
-        self._store = store_of(ledger)
-        self._log = log
-        self._posted: dict[str, datetime | None] = {}
-
-    def __call__(self, one: Alert) -> None:
-        """Post an alert unless this process has; blocks for one round trip. A store that is away is tried by the next."""
-        if one.name in self._posted and not self._is_rearmed(one):
-            return
-        if len(self._posted) >= _POSTED_MAX:
-            self._posted.clear()
-        try:
-            self._store.post(one)
-        except LedgerUnavailable as error:
-            self._log.info("an alert could not be posted", kind=one.kind, scope=one.scope, error=str(error))
-        else:
-            self._posted[one.name] = one.rearms_at
-
-    def knows(self, one: Alert) -> bool:
-        """Tell whether there is nothing to post."""
-        return one.name in self._posted and not self._is_rearmed(one)
-
-    def _is_rearmed(self, one: Alert) -> bool:
-        rearms_at = self._posted[one.name]
-        return rearms_at is not None and rearms_at <= one.at
-
-
-# Names of budgets, windows and days; far more than one process meets in its life.
-_POSTED_MAX: Final = 10_000

@@ -11,6 +11,7 @@ from spendgate.core.reservation import Reservation, Resolution
 from spendgate.core.route import Candidate, Provider
 from spendgate.dialects.dialect import Dialect, Request
 from spendgate.directory import Directory, Offload
+from spendgate.outbox import Outbox
 from spendgate.providers.attempt import Outbound, Pool
 from spendgate.relay import Relay
 from spendgate.settings import Settings
@@ -106,4 +107,6 @@ class Parts:
     offload: Offload
     log: Log
     sign: Callable[[Outbound], tuple[tuple[str, str], ...]]
+    # None: nobody is told of refusals.
+    outbox: Outbox | None = None
     metrics: Metrics = NO_METRICS

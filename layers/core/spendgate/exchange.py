@@ -12,6 +12,7 @@ from typing import Final
 from spendgate.call_record import count, fields_of
 from spendgate.calls import Admitted, Parts, Reply
 from spendgate.core.address import network_of
+from spendgate.core.alert import provider_spend_limit
 from spendgate.core.feature import uses_stamped
 from spendgate.core.kind import kind_of, url_of
 from spendgate.core.money import usd_text
@@ -188,6 +189,9 @@ class Exchange:
                 spend_limit=verdict.spend_limit,
                 reservation=self._reservation.id,
             )
+            if self._parts.outbox is not None:
+                limit, path, now = verdict.spend_limit, self._reservation.path, self._parts.clock()
+                await self._parts.outbox.tell(provider_spend_limit(self._candidate, limit=limit, path=path, now=now))
         if verdict.elsewhere and not is_last:
             return None
         cost = "nothing was billed"

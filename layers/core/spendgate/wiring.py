@@ -16,6 +16,7 @@ from spendgate.calls import NO_METRICS, Fallback, Log, Metrics, Parts
 from spendgate.core.reservation import Reservation, Resolution
 from spendgate.directory import Directory
 from spendgate.gateway import Gateway
+from spendgate.outbox import Outbox
 from spendgate.providers.attempt import Pool
 from spendgate.providers.recovery import Recover, recoverer
 from spendgate.providers.signing import Signer
@@ -130,6 +131,7 @@ def wire(
         offload=threads,
         log=log,
         sign=Signer(region=settings.region).sign,
+        outbox=Outbox(ledger, threads, log.info),
         metrics=metrics,
     )
     return Wired(
