@@ -25,6 +25,7 @@ from botocore.compat import HTTPHeaders
 from spendgate.admin import Admin
 from spendgate.asgi import create_app
 from spendgate.calls import Parts
+from spendgate.core.address import Network
 from spendgate.directory import Directory
 from spendgate.gateway import Gateway
 from spendgate.local import ministack
@@ -110,7 +111,7 @@ class StubPool(Pool):
         super().__init__(clock=utc_now, connect_seconds=5, idle_seconds=60)
         self._stub = stub
 
-    def _new(self) -> httpx.AsyncClient:
+    def _new(self, _: Network) -> httpx.AsyncClient:
         return httpx.AsyncClient(transport=self._stub, trust_env=False)
 
 

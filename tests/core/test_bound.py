@@ -297,9 +297,9 @@ def test_an_answer_that_does_not_say_its_tier_is_settled_at_the_dearest_for_what
     (quote,) = most.quotes
     assert quote.tiers == ("standard", "priority")
 
-    def actual(usage: Usage, **said: str) -> int:
-        return settled_cost(UsageReport(**said), usage, quote, start=NOW, end=NOW)
+    def actual(usage: Usage, tier: str | None = None) -> int:
+        return settled_cost(UsageReport(service_tier=tier), usage, quote, start=NOW, end=NOW)
 
     assert actual(Usage(input_uncached=100)) == 100 * 5_000_000
     assert actual(Usage(output=100)) == 100 * 10_000_000
-    assert actual(Usage(input_uncached=100), service_tier="default") == 100 * 1_000_000
+    assert actual(Usage(input_uncached=100), "default") == 100 * 1_000_000
