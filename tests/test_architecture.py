@@ -146,7 +146,11 @@ def test_each_function_has_one_composition_root() -> None:
         ("spendgate.core.bad", "from urllib import request", "imports urllib.request"),
         ("spendgate.dialects.bad", "import logging", "imports logging"),
         ("spendgate.dialects.bad", "import pydantic", "imports pydantic"),
-        ("spendgate.dialects.bad", "from botocore.eventstream import EventStreamBuffer", "imports botocore.eventstream"),
+        (
+            "spendgate.dialects.bad",
+            "from botocore.eventstream import EventStreamBuffer",
+            "imports botocore.eventstream",
+        ),
         ("spendgate.core.bad", "from datetime import datetime\nx = datetime.now()", "reads the clock"),
         ("spendgate.core.bad", "import datetime as d\nx = d.date.today()", "reads the clock"),
         ("spendgate.dialects.bad", "print('x')", "calls print"),

@@ -170,7 +170,9 @@ def _bound_of(facts: RequestFacts, offer: Offer, cap: int) -> Bound:
             amount = _dearest(facts, card, terms, tokens_in, tokens_out) + fees_bound(facts, row)
             if amount >= worst:
                 worst, worst_terms = amount, terms
-    quote = Quote(candidate=offer.candidate, rows=offer.rows, terms=worst_terms, tiers=tuple(tiers) if len(tiers) > 1 else ())
+    quote = Quote(
+        candidate=offer.candidate, rows=offer.rows, terms=worst_terms, tiers=tuple(tiers) if len(tiers) > 1 else ()
+    )
     return Bound(
         # A refusal that costs a fee, and an answer: whether both can be is said nowhere.
         amount=saturated(worst + kind_of(offer.provider).refusal_fee),

@@ -105,9 +105,7 @@ def rooms_left(state: BudgetState, now: datetime) -> tuple[tuple[Measure, int], 
     """Return what is left of every limit of a budget; nothing where it only observes."""
     if state.policy.mode == "observe":
         return ()
-    return tuple(
-        (limit.measure, max(limit.maximum - committed(state, limit, now), 0)) for limit in state.policy.limits
-    )
+    return tuple((limit.measure, max(limit.maximum - committed(state, limit, now), 0)) for limit in state.policy.limits)
 
 
 def verdict(state: BudgetState, asked: Amounts, now: datetime) -> Verdict:
