@@ -1,12 +1,17 @@
 # Spendgate. `make` alone lists the targets. Needs python3 (3.11 or newer) and make, nothing else.
 
 PYTHON ?= python3
+# Of the functions that `make deploy` builds: arm64 or x86_64.
+ARCHITECTURE ?= arm64
 UV_VERSION := 0.13.9
 
 VENV := .venv
 RUN := $(VENV)/bin/python
 LOCKED := $(VENV)/.locked
 INSTALLED := $(VENV)/.installed
+# Two more, of the deployment alone: the emulator with AWS's runtime of Lambda, and SAM; see pyproject.toml, dependency-groups.
+EMULATOR := .venv-deploy
+SAM := .venv-sam
 
 # Folders of code that exist so far; mypy refuses an empty one.
 CODE := layers/core/spendgate tests \
@@ -15,10 +20,10 @@ CODE := layers/core/spendgate tests \
 	$(if $(wildcard tools/*.py),tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help local demo test fuzz check format bench catalogue agents lock clean install
+.PHONY: help local demo test deploy-test deploy fuzz check format bench catalogue agents lock clean install
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 local: $(INSTALLED) ## the whole gateway on this machine, with a demo provider; Ctrl-C ends it
 	@$(VENV)/bin/spendgate local $(ARGS)
@@ -28,6 +33,14 @@ demo: $(INSTALLED) ## a runaway agent meets its budget
 
 test: $(INSTALLED) ## all tests, on every core
 	@$(RUN) -m pytest --numprocesses auto $(ARGS)
+
+deploy: $(INSTALLED) $(SAM)/.locked ## to the AWS account of your credentials; ARGS=--guided asks for what is yours, and keeps it
+	@PYTHON=$(abspath $(RUN)) PLATFORM=$(subst arm64,aarch64,$(ARCHITECTURE)) SAM_CLI_TELEMETRY=0 \
+		$(SAM)/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
+	@SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam deploy $(ARGS)
+
+deploy-test: $(INSTALLED) $(EMULATOR)/.locked $(SAM)/.locked ## the template and the functions, built, deployed to an emulator and driven
+	@$(RUN) -m pytest tests/deployment -o python_files='check_*.py' $(ARGS)
 
 fuzz: $(INSTALLED) ## requests against a provider that bills the worst it may; ARGS="--cases 1000000 --seed 7"
 	@PYTHONPATH=.:layers/core $(RUN) -m tests.fuzz $(ARGS)
@@ -60,11 +73,14 @@ lock: $(INSTALLED) ## resolve requirements.lock anew; ARGS=--upgrade for newer v
 	@$(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 		--constraints requirements.lock --output-file layers/core/requirements.txt pyproject.toml
-	@if grep -nE '://|^ *--(find-links|index-url|extra-index-url|trusted-host)' requirements.lock layers/core/requirements.txt; then \
-		echo 'make: requirements.lock names a host or a path (see above)' >&2; exit 1; fi
+	@for group in deploy sam; do $(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
+		--group pyproject.toml:$$group $(ARGS) --output-file requirements-$$group.lock; done
+	@if grep -nE '://|^ *--(find-links|index-url|extra-index-url|trusted-host)' requirements*.lock layers/core/requirements.txt; then \
+		echo 'make: a lock names a host or a path (see above)' >&2; exit 1; fi
 
 clean: ## remove .venv and every cache; the gateway's state in .spendgate stays
-	@rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
+	@rm -rf $(VENV) $(EMULATOR) $(SAM) .aws-sam .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
 	@find layers functions tests tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Two marks: a changed lock makes the environment anew, so that it never holds what the lock does not;
@@ -79,6 +95,14 @@ $(LOCKED): requirements.lock
 	@echo 'Making $(VENV) (once, about a minute) ...' >&2
 	@$(PYTHON) -m venv --clear $(VENV)
 	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@touch $@
+
+# By uv: seconds, where pip needs minutes.
+$(EMULATOR)/.locked $(SAM)/.locked: .venv-%/.locked: requirements-%.lock $(LOCKED)
+	@echo 'Making .venv-$* (once, about a minute) ...' >&2
+	@$(RUN) -m pip install --quiet --disable-pip-version-check 'uv==$(UV_VERSION)'
+	@$(PYTHON) -m venv --clear .venv-$*
+	@$(VENV)/bin/uv pip sync --no-config --quiet --require-hashes --python .venv-$*/bin/python $<
 	@touch $@
 
 $(INSTALLED): pyproject.toml $(LOCKED)

@@ -269,8 +269,8 @@ def test_a_command_that_a_page_shows_exists_with_its_options(page: str, line: st
 
 
 def test_a_make_target_that_a_page_shows_exists() -> None:
-    targets = set(re.findall(r"^([a-z]+):", _text("Makefile"), re.MULTILINE))
-    shown = {word for page in PAGES for word in re.findall(r"\bmake ([a-z]+)\b", "\n".join(_code_of(page)))}
+    targets = set(re.findall(r"^([a-z-]+):", _text("Makefile"), re.MULTILINE))
+    shown = {word for page in PAGES for word in re.findall(r"\bmake ([a-z-]+)\b", "\n".join(_code_of(page)))}
 
     assert shown - targets == set()
 
