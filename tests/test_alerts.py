@@ -1,22 +1,19 @@
 """The use case: budgets in, messages out, each once, whatever breaks in between."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from spendgate.alerts import FAILURES_MAX, alert, recent, send_samples, store_of
-from spendgate.core.alert import KINDS, Alert, AlertPolicy, CatalogueState
+from spendgate.core.alert import KINDS, AlertPolicy, CatalogueState
 from spendgate.core.alert_text import Message
 from spendgate.core.budget import Stop
 from spendgate.errors import AlertUndelivered, LedgerUnavailable
 from spendgate.store.alerts import LEASE, AlertStore
-from spendgate.store.client import dynamodb
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from tests.builders import USD, a_limit
-from tests.conftest import a_timing
 from tests.operators import admit, lose, settle
 from tests.store.builders import NOW, a_policy, an_event, opened, settled
 

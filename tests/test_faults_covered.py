@@ -129,7 +129,12 @@ B55  floats
      core/test_faults.py::test_b55_2500_calls_of_0_004_fit_into_10_and_the_next_does_not
      gateway/test_faults.py::test_a_budget_of_exactly_so_many_calls_takes_exactly_so_many
 B57  alert storms
-     later: alerts come with part 3
+     core/test_alert.py::test_b57_80_and_100_are_both_told_where_one_call_jumps_over_both
+     core/test_alert.py::test_b57_a_new_window_and_a_raised_limit_are_told_again_and_nothing_else
+     gateway/test_alerts.py::test_b57_a_store_that_takes_no_alert_costs_the_caller_nothing
+     test_alerts.py::test_b57_80_and_100_are_both_told_of_one_jump_and_told_again_the_next_day
+     test_alerts.py::test_b57_a_hundred_calls_after_80_percent_are_one_message
+     test_alerts.py::test_b57_a_topic_that_fails_is_tried_again_the_next_minute
 B58  a refusal taken for a passing fault
      dialects/test_faults.py::test_a_refusal_tells_in_one_look_what_is_spent_held_and_asked
      gateway/test_faults.py::test_a_refusal_of_money_is_never_a_status_that_clients_repeat

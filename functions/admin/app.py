@@ -9,10 +9,19 @@ from spendgate.admin_resolver import AdminApi
 from spendgate.catalogue_files import catalogue_in
 from spendgate.observability import JsonLog
 from spendgate.settings import read
+from spendgate.store.invoke import send_test_alerts
 from spendgate.wiring import stores, utc_now
 
 # The shipped prices, packed with the catalogue's function and with this one.
 PRICES = Path(__file__).parents[1] / "catalogue" / "prices"
-ledger, config = stores(read(os.environ))
-admin = Admin(ledger, config, clock=utc_now, randomness=secrets.token_bytes, catalogue=catalogue_in(PRICES))
+settings = read(os.environ)
+ledger, config = stores(settings)
+admin = Admin(
+    ledger,
+    config,
+    clock=utc_now,
+    randomness=secrets.token_bytes,
+    catalogue=catalogue_in(PRICES),
+    alert_tester=lambda: send_test_alerts(os.environ["SPENDGATE_ALERTS_FUNCTION"], region=settings.region),
+)
 handler = AdminApi(admin, JsonLog())

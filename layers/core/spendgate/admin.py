@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from spendgate import admin_reconcile as reconciliation
 from spendgate import configuration
+from spendgate.admin_alerts import Alerts, Tester
 from spendgate.admin_apply import Applier
 from spendgate.admin_blocks import Blocks
 from spendgate.admin_input import invalid, sentence
@@ -72,6 +73,9 @@ class Admin:
     # The prices that are shipped with this gateway.
     catalogue: Catalogue = no_catalogue
 
+    # Sends a test alert of each kind.
+    alert_tester: Tester | None = None
+
     # --- the configuration file
 
     def plan(self, text: str) -> dict[str, Any]:
@@ -109,6 +113,11 @@ class Admin:
     def blocks(self) -> Blocks:
         """What a broken bound has blocked."""
         return Blocks(self.ledger, clock=self.clock)
+
+    @property
+    def alerts(self) -> Alerts:
+        """What people are told."""
+        return Alerts(self.ledger, self.clock, self.alert_tester)
 
     # --- budgets
 
@@ -308,6 +317,7 @@ class Admin:
             prices=self.config.all_prices(),
             managed=self.config.managed(),
             shipped=rows_for(parsed.providers, self.catalogue),
+            alerts=self.config.alerts(),
         )
 
     def _keys_named(self, name: str) -> list[Key]:

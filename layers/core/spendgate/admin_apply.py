@@ -86,6 +86,8 @@ class Applier:
                 self._route(change)
             case "key":
                 self._key(change)
+            case "alerts":
+                self.config.put_alerts(self.configuration.alerts, self._event(change, subject="alerts"))
 
     def _budget(self, change: Change) -> None:
         policy = next(policy for policy in self.configuration.budgets if policy.path == change.name)

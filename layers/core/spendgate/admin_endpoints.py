@@ -112,6 +112,14 @@ def _events(admin: Admin, asked: Asked) -> Answer:
     return admin.events(asked.query["limit"])
 
 
+def _alerts(admin: Admin, asked: Asked) -> Answer:
+    return admin.alerts.recent(asked.query["limit"])
+
+
+def _test_alerts(admin: Admin, _: Asked) -> Answer:
+    return admin.alerts.test()
+
+
 def _openapi(_: Admin, __: Asked) -> Answer:
     return document(ENDPOINTS)
 
@@ -219,5 +227,13 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         call=_events,
         query=(_LIMIT,),
     ),
+    Endpoint(
+        method="GET",
+        path="/alerts",
+        summary="What people were told in the last days, the newest first, and what waits.",
+        call=_alerts,
+        query=(_LIMIT,),
+    ),
+    Endpoint(method="POST", path="/alerts/test", summary="Send one test alert of each kind.", call=_test_alerts),
     Endpoint(method="GET", path="/openapi.json", summary="This document.", call=_openapi),
 )

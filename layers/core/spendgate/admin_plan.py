@@ -18,13 +18,14 @@ from spendgate.admin_view import (
 from spendgate.admin_warnings import warnings
 from spendgate.catalogue import addable
 from spendgate.configuration import Configuration, KeySpec
+from spendgate.core.alert import DEFAULTS, AlertPolicy
 from spendgate.core.budget import RUN_PREFIX, BudgetState
 from spendgate.core.key import Key, hash_secret
 from spendgate.core.price import PriceRow
 from spendgate.core.route import Provider, Route
 from spendgate.errors import ConfigurationInvalid, Problem
 
-Kind = Literal["budget", "price", "catalogue", "provider", "route", "key"]
+Kind = Literal["budget", "price", "catalogue", "provider", "route", "key", "alerts"]
 Action = Literal["create", "update", "keep", "revoke", "delete", "kept"]
 
 WRITES: Final[frozenset[Action]] = frozenset({"create", "update", "revoke", "delete"})
@@ -64,6 +65,7 @@ class Snapshot:
     prices: tuple[PriceRow, ...]
     managed: frozenset[str]
     shipped: tuple[PriceRow, ...] = ()
+    alerts: AlertPolicy = DEFAULTS
 
     def budget(self, path: str) -> BudgetState | None:
         return next((state for state in self.budgets if state.policy.path == path), None)
@@ -110,6 +112,7 @@ def plan(text: str, configuration: Configuration, snapshot: Snapshot, now: datet
         *_providers(configuration, snapshot),
         *_routes(configuration, snapshot),
         *_keys(configuration, snapshot),
+        *_alerts(configuration.alerts, snapshot.alerts),
     )
     return Plan(
         id=plan_id(text, snapshot),
@@ -129,6 +132,7 @@ def plan_id(text: str, snapshot: Snapshot) -> str:
         "prices": sorted(row.id for row in snapshot.prices),
         "shipped": sorted(row.id for row in snapshot.shipped),
         "managed": sorted(snapshot.managed),
+        "alerts": alerts_view(snapshot.alerts),
     }
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -211,6 +215,18 @@ def _budgets(configuration: Configuration, snapshot: Snapshot) -> Iterator[Chang
             yield Change(kind="budget", name=path, action="kept", before=before, after=before, note=note)
         else:
             yield Change(kind="budget", name=path, action="update", before=before, after=after)
+
+
+def _alerts(wanted: AlertPolicy, stored: AlertPolicy) -> Iterator[Change]:
+    if wanted != stored:
+        yield Change(
+            kind="alerts", name="alerts", action="update", before=alerts_view(stored), after=alerts_view(wanted)
+        )
+
+
+def alerts_view(policy: AlertPolicy) -> dict[str, Any]:
+    """Return at what to warn in the shape of the configuration file."""
+    return {"warn_at": list(policy.warn_at), "slack": policy.slack}
 
 
 def _prices(configuration: Configuration, snapshot: Snapshot) -> Iterator[Change]:

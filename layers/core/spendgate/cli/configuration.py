@@ -17,7 +17,7 @@ from spendgate.cli.session import Session, show, talks_to_gateway
 FILE_BYTES_MAX: Final = 512 * 1024
 MARKS: Final = {"create": "+", "update": "~", "revoke": "-", "delete": "-", "kept": "!", "keep": "="}
 _STYLES: Final = {"+": "green", "~": "yellow", "-": "red", "!": "bold", "=": "dim"}
-_KINDS: Final = ("budget", "price", "catalogue", "provider", "route", "key")
+_KINDS: Final = ("budget", "price", "catalogue", "provider", "route", "key", "alerts")
 
 file_option = click.option(
     "-f",

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from spendgate import __version__
-from spendgate.cli import blocks, budgets, configuration, keys, prices, reservations, secrets, trail
+from spendgate.cli import alerts, blocks, budgets, configuration, keys, prices, reservations, secrets, trail
 from spendgate.cli.failure import Commands, failing_locally
 from spendgate.cli.session import console_for_people
 
@@ -99,6 +99,7 @@ for command in (
     prices.prices,
     secrets.secrets,
     blocks.blocks,
+    alerts.alerts,
     reservations.reservations,
     reservations.reconcile,
     trail.audit,

@@ -14,6 +14,7 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
@@ -24,9 +25,11 @@ from typing import Any, Final
 
 from spendgate import configuration
 from spendgate.admin import Admin
+from spendgate.alerts import AlertReport, alert, send_samples
 from spendgate.asgi import create_app
 from spendgate.asking import Asking
 from spendgate.catalogue_files import catalogue_in
+from spendgate.core.alert_text import Message
 from spendgate.errors import ConfigurationInvalid, LedgerError, LedgerUnavailable, LocalStoreFailed, Problem
 from spendgate.local import ministack
 from spendgate.local.admin_api import admin_routes
@@ -107,6 +110,7 @@ async def running(
             loopback_http=True,
             catalogue=catalogue_in(PRICES),
             recover=wired.recover,
+            alert_tester=lambda: _counts(send_samples(partial(_alerted, log), utc_now())),
         )
         file = text if text is not None else configuration_text(str(demo_url))
         applied = await asyncio.to_thread(admin.apply, file, by="spendgate local")
@@ -205,6 +209,8 @@ async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
             asking = Asking(wired.config.provider, wired.recover, SWEEPER)
             # One at a time: whoever stops the gateway waits for a provider's answer, but not for many.
             await asyncio.to_thread(sweep, wired.ledger, utc_now(), asking=asking, asks_max=1)
+            if round_number % TRIM_ROUNDS == 1:
+                await asyncio.to_thread(_tell, wired, log)
             if round_number % TRIM_ROUNDS == 0:
                 await asyncio.to_thread(trim, wired.ledger, utc_now())
         except (LedgerUnavailable, LedgerError) as error:
@@ -212,6 +218,21 @@ async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
         except Exception:
             # The last line of defence: a sweeper that dies in silence would leave what is overdue as it is.
             log.exception("the sweeper failed for a reason of ours")
+
+
+def _tell(wired: Wired, log: JsonLog) -> None:
+    """What the alerts function does each minute of a deployment."""
+    alert(wired.ledger, wired.config, partial(_alerted, log), utc_now(), log=log)
+
+
+def _alerted(log: JsonLog, message: Message) -> None:
+    """Tell whoever watches the terminal in one line; the whole text is in the log."""
+    print(message.subject, file=sys.stderr, flush=True)  # noqa: T201 - there is no inbox on this machine
+    log.info("alert text", text=message.email)
+
+
+def _counts(report: AlertReport) -> dict[str, int]:
+    return {"published": report.published, "failed": report.failed}
 
 
 async def _cancelled(task: asyncio.Task[None]) -> None:
