@@ -101,7 +101,7 @@ class _Door:
             scope[_REQUEST_ID] = request_id_of(scope, trusted=self._trusted, randomness=secrets.token_bytes)
             try:
                 check_head(scope)
-            except RequestInvalid as refused:
+            except Refused as refused:
                 await self._refuse(HttpRequest(scope), refused)(scope, receive, send)
                 return
         await self._app(scope, receive, send)

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from spendgate.errors import RefusalFacts, RequestInvalid
+from spendgate.errors import NotFound, RefusalFacts, RequestInvalid
 
 HEADERS_MAX: Final = 100
 # API Gateway takes 10,240 bytes at most, and adds some of its own.
@@ -38,7 +38,7 @@ _REQUEST_ID: Final = re.compile(r"[A-Za-z0-9._-]{1,128}", re.ASCII)
 
 
 def check_head(scope: Mapping[str, Any]) -> None:
-    """Raise RequestInvalid for a head that could be read in more than one way, or is larger than any client's."""
+    """Raise RequestInvalid, or NotFound, for a head that could be read in two ways or is larger than any client's."""
     raw: Sequence[tuple[bytes, bytes]] = scope["headers"]
     if len(raw) > HEADERS_MAX:
         raise _invalid(f"the request has more than {HEADERS_MAX} headers")
@@ -89,7 +89,8 @@ def _check_target(path: bytes, query: bytes) -> None:
         raise _invalid(f"the path and query are longer than {TARGET_BYTES_MAX} bytes")
     is_named = path.startswith(_NAMED_PREFIXES)
     if _PATH.fullmatch(path) is None or (_SLASH_ENCODED.search(path) and not is_named):
-        raise _invalid("the path could be read as another one")
+        # A path that could be read as another one is none of ours.
+        raise NotFound("there is no such path", facts=RefusalFacts(next_action="docs/api.md lists the paths"))
     names = [part.partition(b"=")[0] for part in query.split(b"&")]
     if _VALUE.fullmatch(query) is None or len(set(names)) != len(names):
         raise _invalid("the query has a name more than once, or a character that is not printable ASCII")
