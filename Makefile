@@ -20,10 +20,10 @@ CODE := layers/core/spendgate tests \
 	$(if $(wildcard tools/*.py),tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help local demo test deploy-test deploy fuzz check format bench catalogue agents lock clean install
+.PHONY: help local demo test deploy-test deploy release-check fuzz check format bench catalogue agents lock clean install
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
 
 local: $(INSTALLED) ## the whole gateway on this machine, with a demo provider; Ctrl-C ends it
 	@$(VENV)/bin/spendgate local $(ARGS)
@@ -41,6 +41,9 @@ deploy: $(INSTALLED) $(SAM)/.locked ## to the AWS account of your credentials; A
 
 deploy-test: $(INSTALLED) $(EMULATOR)/.locked $(SAM)/.locked ## the template and the functions, built, deployed to an emulator and driven
 	@$(RUN) -m pytest tests/deployment -o python_files='check_*.py' $(ARGS)
+
+release-check: $(INSTALLED) ## look at a deployed stack as its users do; ARGS="--stack spendgate --model ROUTE", a key in SPENDGATE_KEY
+	@$(RUN) -m tools.release_check $(ARGS)
 
 fuzz: $(INSTALLED) ## requests against a provider that bills the worst it may; ARGS="--cases 1000000 --seed 7"
 	@PYTHONPATH=.:layers/core $(RUN) -m tests.fuzz $(ARGS)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -9,9 +12,8 @@ import httpx
 import pytest
 from openai import APIStatusError
 
-from tests.deployment import stack as deployed
 from tests.deployment.proof import Proof, may_invoke
-from tests.deployment.stack import Stack
+from tests.deployment.stack import REGION, ROOT, ROOT_KEYS, STACK, Stack
 
 ASKED: list[Any] = [{"role": "user", "content": "Count to ten. [[output:20]]"}]
 
@@ -21,7 +23,7 @@ def test_a_deployment_answers_and_its_catalogue_is_loaded(stack: Stack) -> None:
 
     assert answer.status_code == 200
     assert int(stack.outputs["CatalogueRows"]) > 100
-    assert stack.outputs["NextCommand"] == f"spendgate apply -f spendgate.yaml --stack {deployed.STACK}"
+    assert stack.outputs["NextCommand"] == f"spendgate apply -f spendgate.yaml --stack {STACK}"
 
 
 def test_what_no_dialect_has_never_reaches_the_function(stack: Stack) -> None:
@@ -118,3 +120,64 @@ def test_the_schedules_functions_do_their_work(proof: Proof) -> None:
     for function in ("SweeperFunction", "CatalogueFunction", "AlertsFunction"):
         error, answer = proof.stack.invoke(function, {"version": "0", "source": "aws.scheduler"})
         assert error is None, f"{function}: {answer}"
+
+
+def test_the_release_check_finds_this_stack_in_order(proof: Proof) -> None:
+    environment = (
+        os.environ
+        | ROOT_KEYS
+        | {
+            "AWS_ENDPOINT_URL": proof.stack.emulator.url,
+            "SPENDGATE_KEY": proof.keys["whole"],
+            "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "layers" / "core"))),
+        }
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "tools.release_check",
+            "--stack",
+            STACK,
+            "--endpoint",
+            proof.stack.url,
+            "--model",
+            "demo",
+        ],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("ok  ") == 8
+
+
+def test_the_command_line_finds_the_stack_by_its_name_and_signs_as_the_operator(proof: Proof) -> None:
+    environment = os.environ | {
+        "AWS_ENDPOINT_URL": proof.stack.emulator.url,
+        "AWS_DEFAULT_REGION": REGION,
+        "AWS_ACCESS_KEY_ID": proof.operator.access_key,
+        "AWS_SECRET_ACCESS_KEY": proof.operator.secret_key,
+        "SPENDGATE_ADMIN_ENDPOINT": f"{proof.stack.url}/admin",
+        "PYTHONPATH": str(ROOT / "layers" / "core"),
+    }
+
+    def spendgate(*arguments: str, given: str = "") -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "spendgate.cli.main", *arguments, "--stack", STACK],
+            env=environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert "acme/whole" in spendgate("status")
+    spendgate("secrets", "put", "spendgate/late", given="a secret that comes late\n")
+    manager = proof.stack.emulator.client("secretsmanager")
+    assert manager.get_secret_value(SecretId="spendgate/late")["SecretString"] == "a secret that comes late"

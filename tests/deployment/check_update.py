@@ -30,7 +30,7 @@ def test_an_update_reaches_the_running_functions_and_keeps_what_operators_said(
     assert updated.outputs["LedgerTable"] == proof.stack.outputs["LedgerTable"]
     now = Proof(updated, proof.provider, proof.operator, proof.keys)
     found = now.admin("GET", "/prices?provider=demo&model=corrected")["prices"]
-    assert [one["input"] for one in found] == ["7"]
+    assert [one["price"]["input"] for one in found] == ["7"]
     with now.agent("update") as agent:
         agent.chat.completions.create(model="demo", messages=ASKED, max_tokens=50)
     assert now.admin("GET", "/audit")["differences"] == []

@@ -13,6 +13,12 @@ from tests.demo_process import DemoProvider
 from tests.deployment.stack import ACCOUNT, REGION, Caller, Stack
 
 PROVIDER_KEY: Final = "the-key-that-the-provider-knows"
+FIND: Final = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
+PUT_SECRETS: Final = {
+    "Effect": "Allow",
+    "Action": ["secretsmanager:CreateSecret", "secretsmanager:PutSecretValue"],
+    "Resource": f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:spendgate/*",
+}
 BUDGETS: Final = ("whole", "stream", "full", "secret", "stopped", "denied", "refused", "queue", "killed", "update")
 FILE: Final = """\
 version: 1
@@ -75,7 +81,7 @@ def configured(stack: Stack, provider: DemoProvider) -> Proof:
     manager.create_secret(Name="spendgate/demo", SecretString=PROVIDER_KEY)
     manager.create_secret(Name="payroll/database", SecretString="not for the gateway")
     # What docs/operations.md has operators given.
-    operator = stack.emulator.operator("operator", may_invoke(stack, "*"))
+    operator = stack.emulator.operator("operator", may_invoke(stack, "*"), FIND, PUT_SECRETS)
     proof = Proof(stack, provider, operator, {})
     file = FILE + "".join(f"  acme/{name}: {{limits: {{usd: {{day: 10}}}}}}\n" for name in BUDGETS if name != "full")
     planned = proof.admin("POST", "/plan", {"file": file})
