@@ -65,7 +65,7 @@ def run_local(config: Path | None, port: int | None, state_dir: Path | None, *, 
     async def until_stopped() -> None:
         stopped = _stop_signal()
         with _state(state_dir, ephemeral=ephemeral, environ=os.environ) as (folder, persist):
-            async with running(text, settings, state_dir=folder, persist=persist, port=port) as local:
+            async with running(text, settings, state_dir=folder, persist=persist, port=port, tell=_warn) as local:
                 if as_json:
                     _say(json.dumps(local.as_json()))
                 else:
@@ -80,9 +80,17 @@ def run_local(config: Path | None, port: int | None, state_dir: Path | None, *, 
 
 @asynccontextmanager
 async def running(
-    text: str | None, settings: Settings, *, state_dir: Path, persist: bool, port: int | None = None
+    text: str | None,
+    settings: Settings,
+    *,
+    state_dir: Path,
+    persist: bool,
+    port: int | None = None,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> AsyncIterator[Local]:
     """Run the gateway for a configuration (None: the built-in one) and hand it out; every part ends with the block.
+
+    ``tell`` gets each alert in one line; the whole text is in the log.
 
     LocalStoreFailed, ConfigurationInvalid.
     """
@@ -110,7 +118,7 @@ async def running(
             loopback_http=True,
             catalogue=catalogue_in(PRICES),
             recover=wired.recover,
-            alert_tester=lambda: _counts(send_samples(partial(_alerted, log), utc_now())),
+            alert_tester=lambda: _counts(send_samples(partial(_alerted, log, tell), utc_now())),
         )
         file = text if text is not None else configuration_text(str(demo_url))
         applied = await asyncio.to_thread(admin.apply, file, by="spendgate local")
@@ -120,7 +128,7 @@ async def running(
         routes = tuple(admin_routes(admin, token, changed=wired.directory.forget))
         app = create_app(wired.gateway, settings=settings, log=log, routes=routes)
         url = await stack.enter_async_context(_served(app, port, closing))
-        sweeping = asyncio.create_task(_sweep(wired, settlements, log))
+        sweeping = asyncio.create_task(_sweep(wired, settlements, log, tell))
         stack.push_async_callback(_cancelled, sweeping)
         local = Local(
             url=url,
@@ -200,7 +208,7 @@ async def _served(app: Any, port: int | None, closing: Callable[[], Awaitable[No
         yield url
 
 
-async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
+async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog, tell: Callable[[str], None]) -> None:
     """What the schedule does in a deployment: settle what was deferred, and mark what is overdue."""
     for round_number in itertools.count():
         await asyncio.sleep(SWEEP_SECONDS)
@@ -210,7 +218,7 @@ async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
             # One at a time: whoever stops the gateway waits for a provider's answer, but not for many.
             await asyncio.to_thread(sweep, wired.ledger, utc_now(), asking=asking, asks_max=1)
             if round_number % TRIM_ROUNDS == 1:
-                await asyncio.to_thread(_tell, wired, log)
+                await asyncio.to_thread(_tell, wired, log, tell)
             if round_number % TRIM_ROUNDS == 0:
                 await asyncio.to_thread(trim, wired.ledger, utc_now())
         except (LedgerUnavailable, LedgerError) as error:
@@ -220,14 +228,17 @@ async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog) -> None:
             log.exception("the sweeper failed for a reason of ours")
 
 
-def _tell(wired: Wired, log: JsonLog) -> None:
+def _tell(wired: Wired, log: JsonLog, tell: Callable[[str], None]) -> None:
     """What the alerts function does each minute of a deployment."""
-    alert(wired.ledger, wired.config, partial(_alerted, log), utc_now(), log=log)
+    alert(wired.ledger, wired.config, partial(_alerted, log, tell), utc_now(), log=log)
 
 
-def _alerted(log: JsonLog, message: Message) -> None:
-    """Tell whoever watches the terminal in one line; the whole text is in the log."""
-    print(message.subject, file=sys.stderr, flush=True)  # noqa: T201 - there is no inbox on this machine
+def _warn(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)  # noqa: T201 - there is no inbox on this machine
+
+
+def _alerted(log: JsonLog, tell: Callable[[str], None], message: Message) -> None:
+    tell(message.subject)
     log.info("alert text", text=message.email)
 
 
