@@ -18,6 +18,7 @@ from starlette.applications import Starlette
 from spendgate.admin import Admin
 from spendgate.cli.main import cli
 from spendgate.local.admin_api import admin_routes
+from spendgate.providers.recovery import Recovered
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from tests.operators import FILE, Clock
@@ -32,7 +33,16 @@ def clock() -> Clock:
 
 @pytest.fixture
 def admin(ledger: Ledger, config: Config, clock: Clock) -> Admin:
-    return Admin(ledger, config, clock=clock, randomness=secrets.token_bytes, loopback_http=True)
+    return Admin(
+        ledger,
+        config,
+        clock=clock,
+        randomness=secrets.token_bytes,
+        loopback_http=True,
+        recover=lambda provider, reservation: Recovered(
+            report=None, said=f"{provider.name} has no record of {reservation.id}"
+        ),
+    )
 
 
 @pytest.fixture
