@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.configuration import LIMITS_MAX, Configuration, KeySpec, parse
-from spendgate.core.alert import AlertPolicy
 from spendgate.configuration_yaml import DEPTH_MAX, TEXT_LENGTH_MAX
+from spendgate.core.alert import AlertPolicy
 from spendgate.core.budget import Limit, RunPolicy
 from spendgate.core.price import PriceRow, Rates, Tier
 from spendgate.core.route import CANDIDATES_MAX, Candidate, Framing, Provider
