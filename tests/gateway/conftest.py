@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.gateway.canaries import check_secrecy
 from tests.gateway.stand import Stand, standing
 
 _numbers = itertools.count(1)
@@ -18,7 +19,8 @@ def module_stand(store_url: str, request: pytest.FixtureRequest) -> Iterator[Sta
 
 
 @pytest.fixture
-def stand(module_stand: Stand) -> Stand:
-    """The module's gateway as if this test were its first."""
+def stand(module_stand: Stand) -> Iterator[Stand]:
+    """The module's gateway as if this test were its first; whatever the test did, it has kept no secret and no prompt."""
     module_stand.begin(f"t{next(_numbers)}")
-    return module_stand
+    yield module_stand
+    check_secrecy(module_stand)
