@@ -479,6 +479,12 @@ WRONG: tuple[tuple[str, int | None, str, str], ...] = (
     ("routes:\n  r: [{provider: pp, model: m}]\n", 5, "routes.r[0].provider", "did you mean p?"),
     ("routes:\n  r: [{model: m}]\n", 5, "routes.r[0].provider", "is missing"),
     ("routes:\n  r: [{provider: p, model: m}, {provider: p, model: m}]\n", 5, "routes.r[1]", "is listed twice"),
+    (
+        "routes:\n  r: [{provider: p, model: 'arn:aws:bedrock:us-east-1:1:prompt/ABC'}]\n",
+        5,
+        "routes.r[0].model",
+        "names a prompt or a router of Bedrock, whose text or model nobody can bound",
+    ),
     ("routes:\n  a b: [{provider: p, model: m}]\n", 5, "routes.a b", "without spaces"),
     ("keys:\n  k: {budget: acme}\n", 5, "keys.k.budget", "is not in budgets of this file"),
     ("keys:\n  k: {}\n", 5, "keys.k.budget", "is missing"),

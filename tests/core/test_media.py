@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.core.bound import Offer, bound, largest_cap_that_fits, settled_cost
-from spendgate.core.media import IMAGES, Media
+from spendgate.core.media import IMAGES, Media, media_tokens
 from spendgate.core.price import PriceRow
 from spendgate.core.request import RequestFacts
 from spendgate.core.route import Candidate, Framing
@@ -251,3 +251,29 @@ def test_the_cap_that_fits_counts_the_media_too() -> None:
     room = bound(facts(text_bytes=0, parts=0, output_cap=1_234, media=(IMAGE,)), [offer], output_tokens_default=None)
 
     assert largest_cap_that_fits(of, [offer], below=5_000, usd=room.amount, tokens=None) == 1_234
+
+
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("anthropic.claude-opus-5-5", 5_000),
+        ("us.anthropic.claude-sonnet-5", 5_000),
+        ("global.anthropic.claude-haiku-4-5-20251001-v1:0", 1_700),
+        ("eu.anthropic.claude-sonnet-4-5-20250929-v1:0", 1_700),
+        ("anthropic.claude-opus-4-6-v1", 1_700),
+    ],
+)
+def test_a_claude_at_bedrock_sees_as_it_does_at_home(name: str, most: int) -> None:
+    image = Media(kind="image", field="messages[0]")
+
+    assert media_tokens([image], names=(name,), stated=None, provider="bedrock").within == most
+
+
+@pytest.mark.parametrize(
+    "name", ["us.anthropic.claude-unheard-of-v1:0", "mars.anthropic.claude-opus-5", "xanthropic.claude-opus-5"]
+)
+def test_a_name_at_bedrock_that_is_only_alike_is_none_that_is_known(name: str) -> None:
+    image = Media(kind="image", field="messages[0]")
+
+    with pytest.raises(CostBoundUnknown, match="image"):
+        media_tokens([image], names=(name,), stated=None, provider="bedrock")

@@ -37,7 +37,7 @@ from spendgate.core.budget import (
 )
 from spendgate.core.kind import kind_of
 from spendgate.core.price import PriceRow
-from spendgate.core.route import CANDIDATES_MAX, Candidate, Provider, Route
+from spendgate.core.route import CANDIDATES_MAX, Candidate, Provider, Route, is_held
 from spendgate.dialects.registry import FAMILIES
 
 # With its counters, a budget's item must stay under 1 KB: two write units a transaction.
@@ -294,6 +294,9 @@ class _Reader:
             dialect = _field(providers.get(candidate.provider), "dialect")
             if isinstance(dialect, str) and dialect in FAMILIES:
                 spoken.setdefault(dialect, candidate.provider)
+            if is_held(candidate.model):
+                message = "names a prompt or a router of Bedrock, whose text or model nobody can bound"
+                self._findings.add((*place, index, "model"), message)
         if len(spoken) > 1:
             both = " and ".join(f"{dialect} ({shown(name)})" for dialect, name in spoken.items())
             self._findings.add(place, f"must be of one dialect, but has {both}")

@@ -4,6 +4,7 @@ A hundred bytes may hold an image of 8,000 x 8,000 pixels of one colour, and a p
 what is sent says nothing about what it costs. Sources and measurements: docs/pricing.md, "Media".
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -210,6 +211,10 @@ IMAGES_FILL_CONTEXT: Final = frozenset(
     }
 )  # fmt: skip
 
+# Bedrock's ids: us.anthropic.claude-sonnet-4-5-20250929-v1:0 (Bedrock user guide, "Supported foundation models", 2026-11).
+_AT_BEDROCK: Final = re.compile(
+    r"(?:(?:us|us-gov|eu|apac|au|jp|ca|sa|global)\.)?anthropic\.(claude-[a-z0-9-]+?)(?:-v[0-9]+(?::[0-9]+)?)?"
+)
 _BY_MODEL: Final = {model: family for family in IMAGES for model in family.models}
 
 
@@ -221,7 +226,7 @@ def media_tokens(media: Sequence[Media], *, names: Sequence[str], stated: int | 
     """
     if not media:
         return MediaTokens()
-    family = next((_BY_MODEL[name] for name in names if name in _BY_MODEL), None)
+    family = next((_BY_MODEL[name] for name in map(_bare, names) if name in _BY_MODEL), None)
     in_context = family is not None and family.in_context
     unmeasured = [item for item in media if item.kind in FILLS_CONTEXT]
     if unmeasured and family is not None and not family.in_context:
@@ -240,6 +245,12 @@ def media_tokens(media: Sequence[Media], *, names: Sequence[str], stated: int | 
     return MediaTokens(
         within=tokens if in_context else 0, beside=0 if in_context else tokens, fills_context=bool(unmeasured)
     )
+
+
+def _bare(name: str) -> str:
+    """Return Anthropic's own name of a model at Bedrock, which has a region before it and a version after it."""
+    found = _AT_BEDROCK.fullmatch(name)
+    return name if found is None else found[1]
 
 
 def filling(media: Sequence[Media]) -> Media:

@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Final
 
 CANDIDATES_MAX: Final = 8
+# Parts of ARNs of Bedrock: a prompt has text and settings of its own, a router chooses the model.
+_HELD: Final = (":prompt/", ":prompt-router/", ":default-prompt-router/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +74,8 @@ class Route:
     name: str
     candidates: tuple[Candidate, ...]
     allow: tuple[tuple[str, int], ...] = ()
+
+
+def is_held(model: str) -> bool:
+    """Tell a name behind which Bedrock holds the prompt or picks the model, so that nothing bounds it."""
+    return any(part in model for part in _HELD)

@@ -6,6 +6,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from spendgate.core.request import CacheWrite, RequestFacts
+from spendgate.core.route import is_held
 from spendgate.core.usage import COUNT_MAX
 from spendgate.dialects import bedrock_fields, bedrock_usage, eventstream, fields
 from spendgate.dialects.dialect import NO_PATH, Dialect, Request
@@ -19,9 +20,6 @@ NAME: Final = "bedrock-converse"
 STREAM_NAME: Final = "bedrock-converse-stream"
 FAMILY: Final = "bedrock"
 JSON: Final = "application/json"
-# What the server holds under an ARN, and a request only names: a prompt has text and settings of its own, a router
-# chooses the model.
-_HELD: Final = (":prompt/", ":prompt-router/", ":default-prompt-router/")
 # What botocore does not repeat, and knows by name; 402 is none of its statuses (service model, bedrock-runtime).
 _ERRORS: Final = {
     400: (400, "ValidationException"),
@@ -112,7 +110,7 @@ def _read(body: Mapping[str, Any], query: str, path: Mapping[str, str], *, diale
         invalid("the query", "empty")
     model = path.get("model", "")
     fields.name(model, "the model in the path")
-    if any(held in model for held in _HELD):
+    if is_held(model):
         unbounded("modelId", "that names a prompt or a router")
     bedrock_fields.TOP_LEVEL(body, "")
     measured = _Measured()
