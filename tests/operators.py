@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from spendgate.core.bound import Quote
 from spendgate.core.budget import Amounts, prefixes
 from spendgate.core.counters import hold_of
 from spendgate.core.money import usd
@@ -45,7 +46,14 @@ class Clock:
 
 
 def admit(
-    ledger: Ledger, now: datetime, *, held: str, path: str = LEAF, key_name: str = "triage-prod", number: int = 0
+    ledger: Ledger,
+    now: datetime,
+    *,
+    held: str,
+    path: str = LEAF,
+    key_name: str = "triage-prod",
+    number: int = 0,
+    quotes: tuple[Quote, ...] = (),
 ) -> Reservation:
     """Reserve for one call; ``number`` makes several of one instant different."""
     policies = tuple(state.policy for state in ledger.budgets_on(prefixes(path)))
@@ -59,7 +67,7 @@ def admit(
         fingerprint="f" * 64,
         asked=Amounts(usd=usd(held), requests=1, tokens=1000),
         holds=tuple(hold_of(policy, now) for policy in policies),
-        quotes=(),
+        quotes=quotes,
         created_at=now,
         deadline=now + timedelta(minutes=15),
         output_cap=8192,
