@@ -178,15 +178,15 @@ def test_a_minted_key_calls_on_its_own_run_below_the_same_budget(stand: Stand) -
     assert answer.headers["cache-control"] == "no-store"
     assert (document["run"], document["budget"]) == ("agent-1", f"{stand.root}/run:agent-1")
 
-    client = stand.openai(document["key"], max_retries=0)
-    said = client.chat.completions.create(
-        model="gpt", messages=[{"role": "user", "content": "Hello"}], max_completion_tokens=20
-    )
-    assert said.choices[0].message.content
-    with pytest.raises(openai.APIStatusError) as denied:
-        client.chat.completions.create(
+    with stand.openai(document["key"], max_retries=0) as client:
+        said = client.chat.completions.create(
             model="gpt", messages=[{"role": "user", "content": "Hello"}], max_completion_tokens=20
         )
+        assert said.choices[0].message.content
+        with pytest.raises(openai.APIStatusError) as denied:
+            client.chat.completions.create(
+                model="gpt", messages=[{"role": "user", "content": "Hello"}], max_completion_tokens=20
+            )
 
     assert denied.value.status_code == 402
     assert stand.state().counters["usd.life"] == stand.state("$/run:agent-1").counters["usd.life"] == COST
