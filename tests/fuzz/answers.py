@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 from random import Random
+from struct import pack
 from typing import Any, Final
+from zlib import crc32
 
 from tests.fuzz.bill import Account, Bill
 
@@ -35,10 +37,18 @@ def streamed(
             if query:
                 return b"".join(b"data: " + _dumped(chunk) + b"\r\n\r\n" for chunk in chunks)
             return _dumped(chunks)
+        case "bedrock-converse-stream":
+            begun: list[tuple[str, dict[str, Any]]] = [
+                ("messageStart", {"role": "assistant"}),
+                ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "a"}}),
+                ("messageStop", {"stopReason": "end_turn"}),
+                ("metadata", {name: one for name, one in document.items() if name in ("usage", "serviceTier")}),
+            ]
+            return b"".join(_event(name, _dumped(said)) for name, said in begun)
         case "openai-responses":
-            begun = document | {"status": "in_progress", "usage": None, "output": []}
+            created = document | {"status": "in_progress", "usage": None, "output": []}
             events: list[dict[str, Any]] = [
-                {"type": "response.created", "response": begun},
+                {"type": "response.created", "response": created},
                 {"type": "response.output_text.delta", "delta": "a", "output_index": 0},
                 {"type": "response.completed", "response": document},
             ]
@@ -64,6 +74,8 @@ def _document(dialect: str, bill: Bill, account: Account, *, tells: bool, choice
         return _anthropic(bill, tells=tells)
     if dialect.startswith("gemini"):
         return _gemini(bill, tells=tells, choices=choices)
+    if dialect.startswith("bedrock"):
+        return _converse(bill, tells=tells)
     tier = {"service_tier": _TIER_WORDS.get(bill.tier, bill.tier)} if tells else {}
     if dialect == "openai-responses":
         return {"id": "resp_1", "model": "m", "status": "completed", **tier, "output": [], "usage": _responses(bill)}
@@ -151,6 +163,35 @@ def _anthropic_stream(document: dict[str, Any]) -> bytes:
         {"type": "message_stop"},
     ]
     return b"".join(b"event: " + event["type"].encode() + b"\ndata: " + _dumped(event) + b"\n\n" for event in events)
+
+
+def _converse(bill: Bill, *, tells: bool) -> dict[str, Any]:
+    count = bill.buckets.get
+    short, long = count("cache_write", 0), count("cache_write_long", 0)
+    written = [{"ttl": ttl, "inputTokens": number} for ttl, number in (("5m", short), ("1h", long)) if number]
+    usage: dict[str, Any] = {
+        "inputTokens": count("input", 0) + count("image_input", 0),
+        "outputTokens": bill.output,
+        "totalTokens": bill.input + bill.output,
+        "cacheReadInputTokens": count("cache_read", 0),
+        "cacheWriteInputTokens": short + long,
+        "cacheDetails": written,
+    }
+    said = {"message": {"role": "assistant", "content": [{"text": "a"}]}}
+    tier = {"serviceTier": {"type": _TIER_WORDS.get(bill.tier, bill.tier)}} if tells else {}
+    return {"output": said, "stopReason": "end_turn", "usage": usage, **tier}
+
+
+def _event(name: str, payload: bytes) -> bytes:
+    """[7] One message of application/vnd.amazon.eventstream: lengths, checksums, headers of text."""
+    headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
+    block = b"".join(
+        pack(">B", len(key)) + key.encode() + pack(">BH", 7, len(value)) + value.encode()
+        for key, value in headers.items()
+    )
+    prelude = pack(">II", 16 + len(block) + len(payload), len(block))
+    message = prelude + pack(">I", crc32(prelude)) + block + payload
+    return message + pack(">I", crc32(message))
 
 
 def _gemini(bill: Bill, *, tells: bool, choices: int) -> dict[str, Any]:

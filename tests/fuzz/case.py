@@ -35,6 +35,8 @@ READERS: Final[dict[str, Reader]] = {
     "anthropic": reading_others.messages,
     "gemini": reading_others.generate_content,
     "gemini-stream": reading_others.generate_content,
+    "bedrock-converse": reading_others.converse,
+    "bedrock-converse-stream": reading_others.converse,
 }
 _OPENAI_KINDS: Final = tuple(kind for kind in KINDS.values() if kind.dialect == "openai")
 _RESERVATION: Final = a_reservation()

@@ -71,7 +71,7 @@ def price(random: Random, *, seconds: int, near: int, dialect: str, tiers: dict[
     ``tiers`` are those of a model whose service tiers cost a number of times the plain price; else they are its own.
     """
     family = dialect.partition("-")[0]
-    rates = _rates(random, counts_images=dialect not in {"anthropic", "openai-responses"})
+    rates = _rates(random, counts_images=dialect not in {"anthropic", "openai-responses"} and family != "bedrock")
     thresholds = sorted({max(1, _threshold(random, near)) for _ in range(random.choice((0, 0, 1, 1, 2)))})
     inclusive = [random.random() < 0.5 for _ in thresholds]
     plain = _card(random, rates, thresholds, inclusive)
@@ -129,7 +129,7 @@ def _times(card: Card, by: Fraction) -> Card:
 
 
 def _tiers(random: Random, family: str) -> tuple[str, ...]:
-    names = {"anthropic": ("priority", "batch"), "gemini": ("priority", "flex")}.get(
+    names = {"anthropic": ("priority", "batch"), "gemini": ("priority", "flex"), "bedrock": ("priority", "flex")}.get(
         family, ("priority", "flex", "scale", ONLY_ASKED)
     )
     return tuple(one for one in names if random.random() < 0.5)

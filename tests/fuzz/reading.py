@@ -47,6 +47,11 @@ IMAGES: Final = {
     "claude-haiku-4-5": 1_700,
     "gemini-3.8-flash": 2_304,
 }
+# [7] the same models under the names that Bedrock has for them.
+AT_BEDROCK: Final = {
+    "anthropic.claude-opus-5-5": "claude-opus-5-5",
+    "us.anthropic.claude-haiku-4-5-20251001-v1:0": "claude-haiku-4-5",
+}
 # [10.5] and what it costs less of, by the detail that it is looked at with; gpt-5.4 takes "auto" for high.
 DETAILS: Final = {
     ("gpt-4o-mini", "low"): 2_833,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fuzz.reading import CLAUDE_TOOLS, Json, Reading, printed, with_schema
+from tests.fuzz.reading import AT_BEDROCK, CLAUDE_TOOLS, Json, Reading, printed, with_schema
 
 
 def messages(body: dict[str, Any], model: str) -> Reading:
@@ -61,6 +61,66 @@ def generate_content(body: dict[str, Any], model: str) -> Reading:
     read.choices = config.get("candidateCount", 1)
     read.tier = body.get("serviceTier")
     return read
+
+
+def converse(body: dict[str, Any], model: str) -> Reading:
+    """[7] Bedrock's Converse: one member names the kind of a block; an absent tier is the default one."""
+    read, model = Reading(), AT_BEDROCK[model]
+    for block in body.get("system", []):
+        _converse_block(read, block, model)
+    for message in body["messages"]:
+        read.part()
+        for block in message["content"]:
+            _converse_block(read, block, model)
+    tools = body.get("toolConfig", {})
+    for tool in tools.get("tools", []):
+        if "cachePoint" in tool:
+            _point(read, tool["cachePoint"])
+            continue
+        read.tool()
+        read.tokens += with_schema(tool["toolSpec"], tool["toolSpec"]["inputSchema"]["json"])
+    if "toolChoice" in tools:
+        read.tokens += printed(tools["toolChoice"])
+    config = body.get("inferenceConfig", {})
+    for word in config.get("stopSequences", []):
+        read.text(word)
+    read.cap = config.get("maxTokens")
+    read.tier = body.get("serviceTier", {}).get("type", "default")
+    return read
+
+
+def _converse_block(read: Reading, block: dict[str, Any], model: str) -> None:
+    read.part()
+    ((kind, value),) = block.items()
+    match kind:
+        case "text":
+            read.text(value)
+        case "json":
+            read.tokens += printed(value)
+        case "image":
+            read.image(model)
+        case "toolUse":
+            read.text(value["name"])
+            read.text(value["toolUseId"])
+            read.tokens += printed(value["input"])
+        case "toolResult":
+            read.text(value["toolUseId"])
+            for inner in value["content"]:
+                _converse_block(read, inner, model)
+        case "reasoningContent":
+            shown = value.get("reasoningText", {})
+            for said in (*shown.values(), value.get("redactedContent")):
+                read.text(said)
+            read.hidden_blocks += not shown.get("text")
+        case "cachePoint":
+            _point(read, value)
+        case _:
+            read.fills_context = read.pages = True
+
+
+def _point(read: Reading, point: dict[str, Any]) -> None:
+    read.writes = True
+    read.long_write = read.long_write or point.get("ttl") == "1h"
 
 
 def _control(read: Reading, holder: dict[str, Any]) -> None:

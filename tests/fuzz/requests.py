@@ -9,12 +9,13 @@ from random import Random
 from typing import Any, Final
 
 from tests.fuzz import values
-from tests.fuzz.reading import IMAGES
+from tests.fuzz.reading import AT_BEDROCK, IMAGES
 
 Body = dict[str, Any]
 
 _OPENAI_MODELS: Final = tuple(name for name in IMAGES if name.startswith(("gpt", "o")))
 _CLAUDE_MODELS: Final = tuple(name for name in IMAGES if name.startswith("claude"))
+_BEDROCK_MODELS: Final = tuple(AT_BEDROCK)
 _IMAGE: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
 
@@ -164,6 +165,30 @@ def generate_content(random: Random) -> Ask:
     return Ask("gemini-stream" if streams else "gemini", model, body, query, {"model": model}, streams)
 
 
+def converse(random: Random) -> Ask:
+    model = random.choice(_BEDROCK_MODELS)
+    body: Body = {"messages": [_converse_message(random) for _ in range(random.randrange(1, 5))]}
+    config: Body = {}
+    if random.random() < 0.7:
+        config["maxTokens"] = random.choice((1, 40, 4096, random.randrange(1, 10_000)))
+    if random.random() < 0.1:
+        config["stopSequences"] = [values.text(random)]
+    if config:
+        body["inferenceConfig"] = config
+    if random.random() < 0.4:
+        body["system"] = [{"text": values.text(random)}, *_cache_points(random, 0.2)]
+    if random.random() < 0.4:
+        tools: list[Body] = [{"toolSpec": _tool_spec(random)} for _ in range(random.randrange(1, 4))]
+        body["toolConfig"] = {"tools": [*tools, *_cache_points(random, 0.1)]}
+        if random.random() < 0.2:
+            body["toolConfig"]["toolChoice"] = random.choice(({"auto": {}}, {"any": {}}, {"tool": {"name": "x"}}))
+    if random.random() < 0.2:
+        body["serviceTier"] = {"type": random.choice(("default", "priority", "flex"))}
+    streams = random.random() < 0.5
+    dialect = "bedrock-converse-stream" if streams else "bedrock-converse"
+    return Ask(dialect, model, body, "", {"model": model}, streams)
+
+
 DRAWN: Final[dict[str, Callable[[Random], Ask]]] = {
     "openai": chat,
     "openai-completions": completions,
@@ -171,6 +196,7 @@ DRAWN: Final[dict[str, Callable[[Random], Ask]]] = {
     "openai-responses": responses,
     "anthropic": messages,
     "gemini": generate_content,
+    "bedrock-converse": converse,
 }
 
 
@@ -391,4 +417,58 @@ def _gemini_part(random: Random) -> Body:
         return {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.com/v"}}
     if kind < 0.4:
         return {"text": random.choice(("", values.text(random))), "thoughtSignature": "c2ln" * random.randrange(1, 9)}
+    return {"text": values.text(random)}
+
+
+def _cache_points(random: Random, rate: float) -> list[Body]:
+    if random.random() >= rate:
+        return []
+    return [
+        {
+            "cachePoint": random.choice(
+                ({"type": "default"}, {"type": "default", "ttl": "5m"}, {"type": "default", "ttl": "1h"})
+            )
+        }
+    ]
+
+
+def _tool_spec(random: Random) -> Body:
+    spec: Body = {"name": values.name(random), "inputSchema": {"json": values.schema(random)}}
+    if random.random() < 0.7:
+        spec["description"] = values.text(random)
+    return spec
+
+
+def _converse_message(random: Random) -> Body:
+    role = random.choice(("user", "assistant"))
+    blocks = [_converse_block(random, role) for _ in range(random.randrange(1, 4))]
+    return {"role": role, "content": [*blocks, *_cache_points(random, 0.1)]}
+
+
+def _converse_image(_: Random) -> Body:
+    return {"image": {"format": "png", "source": {"bytes": _IMAGE}}}
+
+
+def _converse_block(random: Random, role: str) -> Body:
+    kind = random.random()
+    if role == "assistant":
+        if kind < 0.4:
+            use = {"toolUseId": "t1", "name": values.name(random), "input": values.json_object(random)}
+            return {"toolUse": use}
+        if kind < 0.6:
+            shown = {"text": random.choice(("", values.text(random))), "signature": "c2ln" * random.randrange(1, 9)}
+            return {"reasoningContent": random.choice(({"reasoningText": shown}, {"redactedContent": "AAAA"}))}
+        return {"text": values.text(random)}
+    if kind < 0.2:
+        return _converse_image(random)
+    if kind < 0.5:
+        inner = [
+            random.choice(
+                ({"text": values.text(random)}, {"json": values.json_object(random)}, _converse_image(random))
+            )
+            for _ in range(random.randrange(1, 3))
+        ]
+        return {"toolResult": {"toolUseId": "t1", "content": inner}}
+    if kind < 0.53:
+        return {"document": {"format": "pdf", "name": "d", "source": {"bytes": "JVBE"}}}
     return {"text": values.text(random)}
