@@ -178,7 +178,10 @@ def test_a_limit_of_the_key_s_own_budget_that_changed_has_the_key_read_again(sta
     stand.store.operations.clear()
     told = refused(stand.chat(key), 402, "over_budget")
     assert told["limit"]["maximum"] == "0.0003"
-    assert stand.store.operations == ["TransactWriteItems", "TransactGetItems", "TransactWriteItems"]
+    # The last is the word that is left of the first refusal of a window, for people to be told.
+    reserved, read, again, *left = stand.store.operations
+    assert [reserved, read, again] == ["TransactWriteItems", "TransactGetItems", "TransactWriteItems"]
+    assert left in ([], ["TransactWriteItems"])
     assert stand.hits == 1
 
 
