@@ -7,6 +7,7 @@ from typing import Any
 import boto3
 import pytest
 from moto import mock_aws
+from moto.backends import get_backend
 
 from tests.cli.aws import REGION, FakeAws, aws, described
 from tests.cli.conftest import CommandLine
@@ -28,6 +29,8 @@ def manager(nowhere: CommandLine, cloud: FakeAws, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("AWS_REGION", REGION)
     monkeypatch.setenv("SPENDGATE_STACK", "spendgate")
     with mock_aws():
+        # Inside another mock (the store tests have one for a session) moto keeps what earlier tests made.
+        get_backend("secretsmanager").reset()
         yield boto3.client("secretsmanager", region_name=REGION)
 
 

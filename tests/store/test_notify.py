@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import boto3
 import pytest
 from moto import mock_aws
+from moto.backends import get_backend
 
 from spendgate.core.alert_text import Message
 from spendgate.errors import AlertUndelivered
@@ -31,6 +32,9 @@ def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[SNSClient, SQSClient]
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
     with mock_aws():
+        # Inside another mock (the store tests have one for a session) moto keeps what earlier tests made.
+        get_backend("sns").reset()
+        get_backend("sqs").reset()
         session = boto3.session.Session(region_name="us-east-1")
         yield session.client("sns"), session.client("sqs")
 

@@ -11,6 +11,7 @@ from botocore.exceptions import EndpointConnectionError
 from hypothesis import given
 from hypothesis import strategies as st
 from moto import mock_aws
+from moto.backends import get_backend
 
 from spendgate.core.budget import Amounts
 from spendgate.core.reservation import STATES, Reservation, Resolution
@@ -99,6 +100,8 @@ def test_what_no_gateway_sent_is_not_a_settlement(text: str) -> None:
 def queue() -> Iterator[tuple[str, Any]]:
     """A queue of moto's, and its client."""
     with mock_aws():
+        # Inside another mock (the store tests have one for a session) moto keeps what earlier tests made.
+        get_backend("sqs").reset()
         client = boto3.client("sqs", region_name="us-east-1", aws_access_key_id="test", aws_secret_access_key="test")
         yield client.create_queue(QueueName="settlements")["QueueUrl"], client
 

@@ -98,8 +98,9 @@ class ProviderEntry(Entry):
 
     @field_validator("secret")
     @classmethod
-    def _reference(cls, value: str) -> str:
-        if _SECRET_REFERENCE.fullmatch(value) is None:
+    def _reference(cls, value: str | None) -> str | None:
+        # Said to be none is as if it were left out.
+        if value is not None and _SECRET_REFERENCE.fullmatch(value) is None:
             raise ValueError("must be a reference, env:NAME or secretsmanager:NAME, never the secret itself")
         return value
 
