@@ -1,31 +1,31 @@
 """The sweeper's function: each minute it sweeps, and settlements that come to the queue it settles."""
 
 import os
+import sys
 from datetime import timedelta
 from typing import Any
 
-from aws_lambda_powertools import Metrics
 from aws_lambda_powertools.utilities.batch import BatchProcessor, EventType, process_partial_response
 from aws_lambda_powertools.utilities.data_classes.sqs_event import SQSRecord
 
-from spendgate.observability import JsonLog
+from spendgate.calls import NO_METRICS
+from spendgate.observability import JsonLog, metrics_of
 from spendgate.settings import read
 from spendgate.settlements import settle_message
 from spendgate.sweep_minute import minute
 from spendgate.wiring import stores, utc_now
 
 log = JsonLog()
-metrics = Metrics()
+metrics = metrics_of(os.environ, stream=sys.stdout, now=utc_now) or NO_METRICS
 ledger, _ = stores(read(os.environ))
 charge_after = timedelta(hours=int(os.environ["SPENDGATE_CHARGE_UNKNOWN_AFTER_HOURS"]))
 processor = BatchProcessor(event_type=EventType.SQS, raise_on_entire_batch_failure=False)
 
 
-@metrics.log_metrics
 def handler(event: dict[str, Any], context: Any) -> Any:
     if "Records" in event:
         return process_partial_response(event=event, record_handler=settle, processor=processor, context=context)
-    return minute(ledger, utc_now(), charge_after=charge_after, add_metric=metrics.add_metric, log=log)
+    return minute(ledger, utc_now(), charge_after=charge_after, metrics=metrics, log=log)
 
 
 def settle(record: SQSRecord) -> None:

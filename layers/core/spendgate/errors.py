@@ -29,6 +29,7 @@ SpendgateError
         BudgetMissing        no budget of this path
     ConfigurationInvalid     every problem of a configuration, each with its place
     LocalStoreFailed         the local run's store did not start, or did not stop cleanly
+    AddressRefused           a provider's name leads to an address that it may not have; nothing was sent
     AlertUndelivered         nobody could be told of an alert; it stays in the outbox
 
 Where several refusals apply, the first of this order is answered: stop, request_too_expensive,
@@ -241,6 +242,10 @@ class ConfigurationInvalid(SpendgateError):
 
 class LocalStoreFailed(SpendgateError):
     """The store of a local run did not start, or did not stop cleanly; the message says what to do."""
+
+
+class AddressRefused(SpendgateError):
+    """A provider's name leads to an address that it may not have; no connection was made."""
 
 
 class AlertUndelivered(SpendgateError):

@@ -189,10 +189,8 @@ class Exchange:
                 spend_limit=verdict.spend_limit,
                 reservation=self._reservation.id,
             )
-            if self._parts.outbox is not None:
-                limit, path, now = verdict.spend_limit, self._reservation.path, self._parts.clock()
-                await self._parts.outbox.tell(provider_spend_limit(self._candidate, limit=limit, path=path, now=now))
         if verdict.elsewhere and not is_last:
+            await self._tell_limit(verdict.spend_limit)
             return None
         cost = "nothing was billed"
         resolution = unbilled(self._candidate, reason)
@@ -200,6 +198,7 @@ class Exchange:
             cost = f"it may charge {usd_text(verdict.fee)} USD for that, which are booked"
             resolution = refused_at_a_fee(self._reservation, self._candidate, reason, verdict.fee)
         await self._end(resolution)
+        await self._tell_limit(verdict.spend_limit)
         if verdict.credentials:
             to = "the content, or the gateway's own credentials" if verdict.fee else "the gateway's own credentials"
             raise ProviderRefusedUs(f"{reason} to {to}; {cost}", facts=self._facts())
@@ -208,6 +207,13 @@ class Exchange:
         passed = answer.headers if verdict.spend_limit is None else _not_to_be_repeated(answer.headers)
         headers = (*passed, *self._headers(resolution))
         return Reply(status=status, headers=headers, body=scrubbed(body, outbound))
+
+    async def _tell_limit(self, limit: str | None) -> None:
+        """Let people know that a provider's own limit of spend is reached."""
+        outbox = self._parts.outbox
+        if limit is not None and outbox is not None:
+            path, now = self._reservation.path, self._parts.clock()
+            await outbox.tell(provider_spend_limit(self._candidate, limit=limit, path=path, now=now))
 
     async def _pump(self, answer: Answer, outbound: Outbound, relay: Relay) -> None:
         """Read a streamed answer to its end, whoever listens, and settle before its last frame goes out."""
@@ -270,7 +276,8 @@ class Exchange:
                 lambda: parts.ledger.resolve(reservation.id, resolution, parts.clock(), known=reservation)
             )
         except LedgerUnavailable:
-            parts.fallback.defer(reservation, resolution)
+            # Shielded: what waits for a thread would be dropped with a task that is cancelled.
+            await asyncio.shield(parts.offload(lambda: parts.fallback.defer(reservation, resolution)))
             parts.metrics.add({"SettlementsDeferred": 1})
         except LedgerError as error:
             parts.log.exception("a reservation could not be resolved", reservation=reservation.id, error=str(error))

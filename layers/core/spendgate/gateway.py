@@ -224,7 +224,9 @@ class Gateway:
             ) from denied
         except (LedgerUnavailable, asyncio.CancelledError):
             # The reservation may have been written although no answer came. Nothing is sent, so it can be released.
-            parts.fallback.defer(reservation, unbilled(None, "the ledger did not answer in time; nothing was sent"))
+            release = unbilled(None, "the ledger did not answer in time; nothing was sent")
+            # Off the loop, since a queue may be slow; shielded, since this task may be the one that is cancelled.
+            await asyncio.shield(parts.offload(lambda: parts.fallback.defer(reservation, release)))
             raise
         if path[-1].rev == 0:
             parts.directory.learn_run(replace(path[-1], rev=1))

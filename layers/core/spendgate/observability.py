@@ -24,6 +24,9 @@ UNITS: Final[Mapping[str, str]] = {
     "SettlementsDeferred": "Count",
     "SettledUsd": "None",
     "BoundViolations": "Count",
+    "UnknownUsd": "None",
+    "ReservedUsd": "None",
+    "UnknownOldestSeconds": "Seconds",
 }
 
 
@@ -64,10 +67,10 @@ class EmbeddedMetrics:
                 }
             ],
         }
-        # CloudWatch keeps doubles: the exact amounts are the ledger's.
-        numbers = {name: float(value) for name, value in values.items()}
-        line = json.dumps({"_aws": told, "service": self._service, **dimensions, **numbers}, separators=(",", ":"))
-        self._stream.write(line + "\n")
+        head = json.dumps({"_aws": told, "service": self._service, **dimensions}, separators=(",", ":"))
+        # Written as the digits that they are: an amount is a number of JSON already, and no float on its way.
+        numbers = "".join(f',"{name}":{value}' for name, value in values.items())
+        self._stream.write(f"{head[:-1]}{numbers}}}\n")
         self._stream.flush()
 
 

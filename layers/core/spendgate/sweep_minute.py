@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
-from spendgate.calls import Log
+from spendgate.calls import Log, Metrics
 from spendgate.core.money import usd_text
 from spendgate.store.ledger import Ledger
 from spendgate.sweep import sweep
 
 # How many unresolved reservations are looked at, the oldest first, for the age of the oldest unknown one.
 LOOKED_AT_MAX: Final = 100
-PICODOLLARS_PER_MICRODOLLAR: Final = 1_000_000
 
 
-def minute(
-    ledger: Ledger, now: datetime, *, charge_after: timedelta, add_metric: Callable[..., Any], log: Log
-) -> dict[str, int]:
+def minute(ledger: Ledger, now: datetime, *, charge_after: timedelta, metrics: Metrics, log: Log) -> dict[str, int]:
     """Do the minute's work and return what it came to. LedgerUnavailable; what was done so far stays done."""
     swept = sweep(ledger, now, charge_after=charge_after)
     budgets = ledger.budgets()
@@ -26,10 +22,13 @@ def minute(
     roots = [state for state in budgets if "/" not in state.policy.path]
     unknown, reserved = sum(state.unknown for state in roots), sum(state.reserved for state in roots)
     age = _oldest_unknown(ledger, now) if unknown else timedelta()
-    # Only shown: a metric of CloudWatch is a float, and so whole microdollars are as exact as it can be.
-    for name, amount in (("UnknownUsd", unknown), ("ReservedUsd", reserved)):
-        add_metric(name=name, unit="Count", value=amount // PICODOLLARS_PER_MICRODOLLAR / 1_000_000)
-    add_metric(name="UnknownOldestSeconds", unit="Seconds", value=int(age.total_seconds()))
+    metrics.add(
+        {
+            "UnknownUsd": usd_text(unknown),
+            "ReservedUsd": usd_text(reserved),
+            "UnknownOldestSeconds": int(age.total_seconds()),
+        }
+    )
     if swept.unknown or swept.charged:
         log.info("swept", unknown=swept.unknown, charged=swept.charged, unknown_usd=usd_text(unknown))
     return {"unknown": swept.unknown, "charged": swept.charged, "trimmed": trimmed}

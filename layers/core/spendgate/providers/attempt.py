@@ -10,14 +10,16 @@ import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import httpx
 
 from spendgate.core.address import Network
 from spendgate.core.kind import Kind
-from spendgate.errors import SpendgateError
-from spendgate.providers.network import AddressRefused, Resolve, resolve, transport
+from spendgate.errors import AddressRefused, SpendgateError
+
+if TYPE_CHECKING:
+    from spendgate.providers.network import Resolve
 
 # What of a provider's answer is passed on; everything else (cookies, addresses, internals) stays here.
 HEADERS_PASSED: Final = frozenset(
@@ -116,7 +118,12 @@ class Pool:
     """An HTTP client a network, made anew once it has been idle for too long; what is still read through the old one is."""
 
     def __init__(
-        self, *, clock: Callable[[], datetime], connect_seconds: float, idle_seconds: float, resolve: Resolve = resolve
+        self,
+        *,
+        clock: Callable[[], datetime],
+        connect_seconds: float,
+        idle_seconds: float,
+        resolve: Resolve | None = None,
     ) -> None:
         self._clock = clock
         self._resolve = resolve
@@ -175,7 +182,10 @@ class Pool:
         limits = httpx.Limits(
             max_connections=None, max_keepalive_connections=32, keepalive_expiry=self._idle.total_seconds()
         )
-        judged = transport(network, tls=self._tls, limits=limits, resolve=self._resolve)
+        # httpcore is as large as all of this package, and nothing before the first call needs it.
+        from spendgate.providers.network import resolve, transport  # noqa: PLC0415
+
+        judged = transport(network, tls=self._tls, limits=limits, resolve=self._resolve or resolve)
         return httpx.AsyncClient(transport=judged, timeout=timeout, follow_redirects=False, trust_env=False)
 
     async def _sent(self, client: httpx.AsyncClient, outbound: Outbound) -> httpx.Response:

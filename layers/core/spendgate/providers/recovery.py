@@ -22,7 +22,7 @@ from spendgate.dialects.charges import cost_charge
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
 from spendgate.dialects.registry import DIALECTS
-from spendgate.providers.network import AddressRefused, blocking_transport
+from spendgate.errors import AddressRefused
 
 ASK_SECONDS_MAX: Final = 10.0
 ASKED_BYTES_MAX: Final = 64_000_000
@@ -68,7 +68,7 @@ def recover(
         model=reservation.model or "",
     )
     try:
-        status, body = _asked(url, kind, secret, transport or blocking_transport(network_of(provider)))
+        status, body = _asked(url, kind, secret, transport or _transport_to(provider))
     except AddressRefused as refused:
         return _nothing(f"provider {provider.name} was not asked: {refused}")
     if status != 200:
@@ -142,6 +142,13 @@ def _native(data: Mapping[str, Any]) -> Usage | None:
 
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
+
+
+def _transport_to(provider: Provider) -> httpx.BaseTransport:
+    # As in attempt.py: not at the start of a gateway that may never ask.
+    from spendgate.providers.network import blocking_transport  # noqa: PLC0415
+
+    return blocking_transport(network_of(provider))
 
 
 def _nothing(said: str) -> Recovered:

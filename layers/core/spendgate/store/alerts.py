@@ -11,7 +11,7 @@ Gateways write to the same outbox. Every item's ``pk`` begins with ``ALERT#``, s
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -21,9 +21,10 @@ from botocore.exceptions import ClientError
 from spendgate.core.alert import Alert
 from spendgate.core.window import instant, parse_instant
 from spendgate.store.items import RETENTION, Item, Key
+from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
 from spendgate.store.transactions import Step
-from spendgate.store.values import decode_item, encode, encode_item
+from spendgate.store.values import encode, encode_item
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 OUTBOX: Final = "ALERT#OUTBOX"
 # A claim is over after so long: longer than the function that made it can live.
 LEASE: Final = timedelta(seconds=90)
-_BATCH_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +68,13 @@ class AlertStore:
     def unmarked(self, alerts: Iterable[Alert]) -> tuple[Alert, ...]:
         """Return those that were not posted yet, so that what stands for long costs reads and no writes."""
         wanted = {alert.name: alert for alert in alerts}
-        marked: dict[tuple[str, str], dict[str, Any]] = {}
-        names = list(wanted)
-        for start in range(0, len(names), _BATCH_MAX):
-            keys = [mark_key(wanted[name]) for name in names[start : start + _BATCH_MAX]]
-            marked |= {(item["pk"], item["sk"]): item for item in self._batch_get(keys)}
+        found = self._reader.items_of([mark_key(alert) for alert in wanted.values()])
+        marked = {(item["pk"], item["sk"]): item for item in found}
         return tuple(alert for alert in wanted.values() if not _stands(marked.get(_pair(mark_key(alert))), alert.at))
 
     def outbox(self) -> tuple[Alert, ...]:
         """Return what is to be told, the oldest first; claimed or not."""
-        found = [_decode(item) for item in self._query(OUTBOX)]
+        found = [_decode(item) for item in self._reader.items_at(OUTBOX)]
         return tuple(sorted(found, key=lambda alert: alert.at))
 
     def claim(self, alert: Alert, now: datetime) -> bool:
@@ -104,8 +101,12 @@ class AlertStore:
 
     def told(self, day: str) -> tuple[Told, ...]:
         """Return what was told on one UTC day, the newest first."""
-        items = list(self._query(f"ALERT#LOG#{day}"))
+        items = list(self._reader.items_at(f"ALERT#LOG#{day}"))
         return tuple(Told(alert=_decode(item), at=parse_instant(item["told_at"])) for item in reversed(items))
+
+    @property
+    def _reader(self) -> Reader:
+        return Reader(self.table, self.client, self.timing)
 
     # -- within ------------------------------------------------------------------------------------------------------
 
@@ -131,28 +132,6 @@ class AlertStore:
             return True
 
         return persist(put, self.timing)
-
-    def _batch_get(self, keys: list[Key]) -> Iterator[dict[str, Any]]:
-        wanted: Any = {self.table: {"Keys": [encode_item(key) for key in keys], "ConsistentRead": True}}
-        while wanted and wanted[self.table]["Keys"]:
-            request = wanted
-            answer = persist(lambda: self.client.batch_get_item(RequestItems=request), self.timing)  # noqa: B023
-            yield from (decode_item(item) for item in answer["Responses"].get(self.table, ()))
-            wanted = answer.get("UnprocessedKeys")
-
-    def _query(self, pk: str) -> Iterator[dict[str, Any]]:
-        request: Any = {
-            "TableName": self.table,
-            "KeyConditionExpression": "pk = :p",
-            "ExpressionAttributeValues": {":p": {"S": pk}},
-            "ConsistentRead": True,
-        }
-        while True:
-            answer = persist(lambda: self.client.query(**request), self.timing)
-            yield from (decode_item(item) for item in answer["Items"])
-            if "LastEvaluatedKey" not in answer:
-                return
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
 
 def mark_key(alert: Alert) -> Key:

@@ -132,7 +132,7 @@ class Config:
 
     def prices(self, provider: str, model: str) -> tuple[PriceRow, ...]:
         """Return all price rows of exactly this (provider, model) or listed alias, the oldest first."""
-        found = list(self._query(f"PRICE#{provider}#{model}"))
+        found = list(Reader(self.table, self.client, self.timing).items_at(f"PRICE#{provider}#{model}"))
         # Rows of the model itself outweigh those of another model that has its name as an alias.
         own = [item for item in found if "#" not in item["sk"]]
         rows = [items.decode_row(item["row"]) for item in own or found]
@@ -257,21 +257,6 @@ class Config:
         )
         item = answer.get("Item")
         return None if item is None else decode_item(item)
-
-    def _query(self, pk: str) -> Iterator[dict[str, Any]]:
-        request: Any = {
-            "TableName": self.table,
-            "KeyConditionExpression": "#p = :p",
-            "ExpressionAttributeNames": {"#p": "pk"},
-            "ExpressionAttributeValues": {":p": {"S": pk}},
-            "ConsistentRead": True,
-        }
-        while True:
-            answer = persist(lambda: self.client.query(**request), self.timing)
-            yield from (decode_item(item) for item in answer["Items"])
-            if "LastEvaluatedKey" not in answer:
-                return
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _all(self, prefix: str) -> Iterator[dict[str, Any]]:
         # This table holds configuration only, some hundreds of items: an operator's command may scan it.

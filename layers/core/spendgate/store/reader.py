@@ -51,7 +51,7 @@ class Reader:
             found = [path for path in found if runs or f"/{RUN_PREFIX}" not in path]
             paths += found
             level = found
-        states = (items.decode_budget(item) for item in self._batch_get([items.budget_key(path) for path in paths]))
+        states = (items.decode_budget(item) for item in self.items_of([items.budget_key(path) for path in paths]))
         return tuple(sorted(states, key=lambda state: state.policy.path.split("/")))
 
     def reservation(self, reservation_id: str) -> Reservation | None:
@@ -99,15 +99,15 @@ class Reader:
 
     def usage_records(self, path: str) -> tuple[Mapping[str, Any], ...]:
         """Return the usage records of one leaf budget, by day, provider, model and price row (``sk``)."""
-        return tuple(self._query_table(f"USAGE#{path}"))
+        return tuple(self.items_at(f"USAGE#{path}"))
 
     def blocks(self) -> tuple[Block, ...]:
         """Return what a broken bound has blocked, by provider, model and feature."""
-        return tuple(items.decode_block(item) for item in self._query_table(items.BLOCKS))
+        return tuple(items.decode_block(item) for item in self.items_at(items.BLOCKS))
 
     def events(self, day: str) -> tuple[Event, ...]:
         """Return what operators did on one UTC day, the oldest first."""
-        return tuple(events.decode_event(item) for item in self._query_table(f"EVENT#{day}"))
+        return tuple(events.decode_event(item) for item in self.items_at(f"EVENT#{day}"))
 
     def _get(self, key: items.Key) -> dict[str, Any] | None:
         answer = persist(
@@ -116,7 +116,8 @@ class Reader:
         item = answer.get("Item")
         return None if item is None else decode_item(item)
 
-    def _batch_get(self, keys: Sequence[items.Key]) -> Iterator[dict[str, Any]]:
+    def items_of(self, keys: Sequence[items.Key]) -> Iterator[dict[str, Any]]:
+        """Return the items of these keys that exist, as they stand, in no order."""
         for start in range(0, len(keys), _BATCH_MAX):
             wanted: Any = {
                 self.table: {
@@ -140,7 +141,8 @@ class Reader:
             condition += " AND #s <= :s"
         yield from self._pages(condition, names, values, index=index, limit=limit)
 
-    def _query_table(self, pk: str) -> Iterator[dict[str, Any]]:
+    def items_at(self, pk: str) -> Iterator[dict[str, Any]]:
+        """Return the items under one ``pk``, as they stand."""
         yield from self._pages("#p = :p", {"#p": "pk"}, {":p": {"S": pk}}, index=None, limit=None)
 
     def _pages(
@@ -166,7 +168,7 @@ class Reader:
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
 
     def _read_reservations(self, keys: Sequence[str]) -> Iterator[Reservation]:
-        found = self._batch_get([{"pk": key, "sk": "RES"} for key in keys])
+        found = self.items_of([{"pk": key, "sk": "RES"} for key in keys])
         yield from (items.decode_reservation(item) for item in found)
 
     def _open_reservations(self) -> Iterator[Reservation]:
