@@ -9,9 +9,10 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 LOCKED := $(VENV)/.locked
 INSTALLED := $(VENV)/.installed
-# Two more, of the deployment alone: the emulator with AWS's runtime of Lambda, and SAM; see pyproject.toml, dependency-groups.
+# Three more, of the deployment alone: the emulator with AWS's runtime of Lambda, SAM, and checkov; see pyproject.toml, dependency-groups.
 EMULATOR := .venv-deploy
 SAM := .venv-sam
+CHECKOV := .venv-checkov
 
 # Folders of code that exist so far; mypy refuses an empty one.
 CODE := layers/core/spendgate tests \
@@ -39,7 +40,7 @@ deploy: $(INSTALLED) $(SAM)/.locked ## to the AWS account of your credentials; A
 		$(SAM)/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE)
 	@SAM_CLI_TELEMETRY=0 $(SAM)/bin/sam deploy $(ARGS)
 
-deploy-test: $(INSTALLED) $(EMULATOR)/.locked $(SAM)/.locked ## the template and the functions, built, deployed to an emulator and driven
+deploy-test: $(INSTALLED) $(EMULATOR)/.locked $(SAM)/.locked $(CHECKOV)/.locked ## the template and the functions, built, deployed to an emulator and driven
 	@$(RUN) -m pytest tests/deployment -o python_files='check_*.py' $(ARGS)
 
 release-check: $(INSTALLED) ## look at a deployed stack as its users do; ARGS="--stack spendgate --model ROUTE", a key in SPENDGATE_KEY
@@ -76,14 +77,14 @@ lock: $(INSTALLED) ## resolve requirements.lock anew; ARGS=--upgrade for newer v
 	@$(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 		--constraints requirements.lock --output-file layers/core/requirements.txt pyproject.toml
-	@for group in deploy sam; do $(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+	@for group in deploy sam checkov; do $(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 		--group pyproject.toml:$$group $(ARGS) --output-file requirements-$$group.lock; done
 	@if grep -nE '://|^ *--(find-links|index-url|extra-index-url|trusted-host)' requirements*.lock layers/core/requirements.txt; then \
 		echo 'make: a lock names a host or a path (see above)' >&2; exit 1; fi
 
 clean: ## remove .venv and every cache; the gateway's state in .spendgate stays
-	@rm -rf $(VENV) $(EMULATOR) $(SAM) .aws-sam .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
+	@rm -rf $(VENV) $(EMULATOR) $(SAM) $(CHECKOV) .aws-sam .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
 	@find layers functions tests tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # Two marks: a changed lock makes the environment anew, so that it never holds what the lock does not;
@@ -101,7 +102,7 @@ $(LOCKED): requirements.lock
 	@touch $@
 
 # By uv: seconds, where pip needs minutes.
-$(EMULATOR)/.locked $(SAM)/.locked: .venv-%/.locked: requirements-%.lock $(LOCKED)
+$(EMULATOR)/.locked $(SAM)/.locked $(CHECKOV)/.locked: .venv-%/.locked: requirements-%.lock $(LOCKED)
 	@echo 'Making .venv-$* (once, about a minute) ...' >&2
 	@$(RUN) -m pip install --quiet --disable-pip-version-check 'uv==$(UV_VERSION)'
 	@$(PYTHON) -m venv --clear .venv-$*

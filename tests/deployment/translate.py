@@ -1,4 +1,8 @@
-"""Prints a template as SAM hands it to CloudFormation: `python translate.py TEMPLATE PARAMETERS LAYER`, in SAM's environment."""
+"""Prints templates as SAM hands them to CloudFormation: `python translate.py TEMPLATE CASES`, in SAM's environment.
+
+CASES is a list in JSON of ``[parameters, layer]``: values, and where the built layer lies. One process for all: SAM takes longer to import
+than to translate.
+"""
 
 import json
 import os
@@ -17,15 +21,21 @@ class _NoPolicies:
         return {}
 
 
-def main(template: str, parameters: str, layer: str) -> None:
+def main(template: str, cases: str) -> None:
     os.environ["AWS_DEFAULT_REGION"] = "us-east-1"
-    document = yaml_parse(Path(template).read_text(encoding="utf-8"))
+    text = Path(template).read_text(encoding="utf-8")
+    json.dump([translated(text, parameters, layer) for parameters, layer in json.loads(cases)], sys.stdout)
+
+
+def translated(text: str, parameters: dict[str, str], layer: str) -> dict[str, Any]:
+    document = yaml_parse(text)
     for one in document["Resources"].values():
         # SAM's command line has replaced these folders by objects in S3 before.
         for name, key in (("CodeUri", "code"), ("ContentUri", layer)):
             if name in one.get("Properties", {}):
                 one["Properties"][name] = f"s3://bucket/{key}"
-    json.dump(transform(document, json.loads(parameters), _NoPolicies()), sys.stdout)
+    found: dict[str, Any] = transform(document, parameters, _NoPolicies())
+    return found
 
 
 if __name__ == "__main__":
