@@ -14,8 +14,12 @@ from typing import Final
 ROOT: Final = Path(__file__).parents[1]
 LAYER: Final = ROOT / "layers" / "core"
 
-# What functions/gateway/app.py imports; the gateway itself is not put together.
-GATEWAY: Final = "import os, uvicorn, spendgate.asgi, spendgate.observability, spendgate.settings, spendgate.wiring"
+# What functions/gateway/app.py imports, and how; the gateway itself is not put together.
+GATEWAY: Final = (
+    "import gc; gc.disable(); "
+    "import os, uvicorn, spendgate.asgi, spendgate.observability, spendgate.settings, spendgate.wiring; "
+    "gc.freeze(); gc.enable()"
+)
 CLIENT: Final = "from spendgate.store.client import dynamodb; dynamodb(region='us-east-1')"
 PROGRAMS: Final = {
     "python alone": "pass",

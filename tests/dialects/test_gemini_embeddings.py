@@ -10,6 +10,7 @@ from spendgate.core.media import Media
 from spendgate.core.usage import Usage
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.gemini_embeddings import BATCH_DIALECT, DIALECT
+from spendgate.dialects.registry import ENTRIES
 from spendgate.errors import CostBoundUnknown, RequestInvalid
 from tests.dialects.builders import parsed
 
@@ -57,7 +58,7 @@ def test_what_leaves_names_the_candidate_s_model_in_every_request() -> None:
 def test_each_is_served_by_its_own_path() -> None:
     assert DIALECT.upstream_path(one(), "m") == "/v1beta/models/m:embedContent"
     assert BATCH_DIALECT.upstream_path(one(), "m") == "/v1beta/models/m:batchEmbedContents"
-    assert "/v1beta/models/{model}:batchEmbedContents" in BATCH_DIALECT.paths
+    assert "/v1beta/models/{model}:batchEmbedContents" in ENTRIES[BATCH_DIALECT.name].paths
 
 
 @pytest.mark.parametrize(

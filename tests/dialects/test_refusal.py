@@ -1,6 +1,8 @@
 """Refusals reach the caller of each official client once, typed, with the same facts in all."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from spendgate import errors
 from spendgate.dialects import anthropic_messages, openai_chat, openai_common
-from spendgate.dialects.registry import DIALECTS
+from spendgate.dialects.registry import DIALECTS, ENTRIES
 from spendgate.errors import BudgetBusy, OverBudget, RefusalFacts, Refused
 from tests.dialects.builders import chunk, events, message_stream
 
@@ -70,7 +72,21 @@ def facts_in(dialect: str, document: dict[str, Any]) -> dict[str, Any]:
 
 def test_the_dialects_are_known_by_their_names() -> None:
     assert set(DIALECTS) >= {"openai", "anthropic", "gemini", "gemini-stream"}
-    assert [DIALECTS[name].paths for name in ("openai", "anthropic")] == [("/v1/chat/completions",), ("/v1/messages",)]
+    assert [ENTRIES[name].paths for name in ("openai", "anthropic")] == [("/v1/chat/completions",), ("/v1/messages",)]
+
+
+@pytest.mark.parametrize("name", DIALECTS)
+def test_what_is_known_of_a_dialect_before_it_is_loaded_is_so(name: str) -> None:
+    entry, dialect = ENTRIES[name], DIALECTS[name]
+    assert (dialect.name, dialect.family, len(dialect.free)) == (name, entry.family, len(entry.free_paths))
+
+
+def test_a_dialect_is_loaded_when_it_is_asked_for() -> None:
+    program = (
+        "import sys, spendgate.asgi\nprint(*(name for name in sys.modules if name.startswith('spendgate.dialects.')))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert {name.rpartition(".")[2] for name in ran.stdout.split()} & {one.module for one in ENTRIES.values()} == set()
 
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))

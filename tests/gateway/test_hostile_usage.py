@@ -18,7 +18,7 @@ from starlette.types import Receive, Scope, Send
 from spendgate.core.bound import bound
 from spendgate.core.money import usd
 from spendgate.core.usage import usable_count
-from spendgate.dialects.registry import DIALECTS
+from spendgate.dialects.registry import DIALECTS, ENTRIES
 from spendgate.metering import answered
 from tests.builders import NOW, a_reservation
 from tests.gateway.stand import FILE, Stand
@@ -203,7 +203,7 @@ def call(stand: Stand, vector: Vector, key: str) -> Any:
     body = json.loads(vector.wire["body"])
     if "model" in body:
         body["model"] = route
-    path = re.sub(r"\{model[^}]*\}", route, vector.dialect.paths[0])
+    path = re.sub(r"\{model[^}]*\}", route, ENTRIES[vector.dialect.name].paths[0])
     query = vector.wire.get("query", "")
     return stand.post(path + (f"?{query}" if query else ""), body, key, headers=dict(vector.wire.get("headers", {})))
 

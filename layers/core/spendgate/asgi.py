@@ -24,9 +24,9 @@ from spendgate.admin_view import budget_view, instant_text, reservation_view
 from spendgate.admission import parse_idempotency_key
 from spendgate.calls import NO_METRICS, Call, Log, Metrics, Reply
 from spendgate.core.key import KEY_PREFIX
-from spendgate.dialects.dialect import Dialect, Free
+from spendgate.dialects.dialect import Dialect
 from spendgate.dialects.json_strict import parse_object
-from spendgate.dialects.registry import DIALECTS
+from spendgate.dialects.registry import DIALECTS, ENTRIES
 from spendgate.errors import InternalFault, KeyInvalid, NotFound, RefusalFacts, Refused, RequestInvalid
 from spendgate.gateway import Gateway
 from spendgate.http_head import check_head, headers_of, request_id_of
@@ -60,18 +60,18 @@ def create_app(
     app = Starlette(
         routes=[
             *(
-                Route(path, http.endpoint(dialect, http.call(dialect)), methods=["POST"])
-                for dialect in DIALECTS.values()
-                for path in dialect.paths
+                Route(path, http.endpoint(name, http.call(name)), methods=["POST"])
+                for name, entry in ENTRIES.items()
+                for path in entry.paths
             ),
             *(
-                Route(path, http.endpoint(dialect, http.free(dialect, free)), methods=["POST"])
-                for dialect in DIALECTS.values()
-                for free in dialect.free
-                for path in free.paths
+                Route(path, http.endpoint(name, http.free(name, index)), methods=["POST"])
+                for name, entry in ENTRIES.items()
+                for index, paths in enumerate(entry.free_paths)
+                for path in paths
             ),
             Route("/v1/models", http.endpoint(None, http.models), methods=["GET"]),
-            Route("/v1beta/models", http.endpoint(DIALECTS["gemini"], http.gemini_models), methods=["GET"]),
+            Route("/v1beta/models", http.endpoint("gemini", http.gemini_models), methods=["GET"]),
             Route("/v1/budget", http.endpoint(None, http.budget), methods=["GET"]),
             Route("/v1/runs", http.endpoint(None, http.mint), methods=["POST"]),
             Route("/v1/runs/{run}", http.endpoint(None, http.end_run), methods=["DELETE"]),
@@ -114,14 +114,14 @@ class _Http:
         self._log = log
         self._metrics = metrics
 
-    def endpoint(self, dialect: Dialect | None, serve: Endpoint) -> Endpoint:
-        """Return an endpoint whose refusals, and faults, have the shape that the caller's SDK parses."""
+    def endpoint(self, name: str | None, serve: Endpoint) -> Endpoint:
+        """Return an endpoint whose refusals, and faults, have the shape that the SDKs of a dialect parse."""
 
         async def endpoint(request: HttpRequest) -> Response:
             try:
                 return await serve(request)
             except Refused as refused:
-                return self.refuse(request, refused, dialect)
+                return self.refuse(request, refused, _named(name))
             except ClientDisconnect:
                 # Gone before the request was whole: nobody reads this, and it is no fault of ours.
                 return Response(status_code=400)
@@ -131,7 +131,7 @@ class _Http:
                     path=request.url.path,
                     request_id=request.scope[_REQUEST_ID],
                 )
-                return self.refuse(request, InternalFault("a fault of the gateway; nothing was sent"), dialect)
+                return self.refuse(request, InternalFault("a fault of the gateway; nothing was sent"), _named(name))
 
         return endpoint
 
@@ -149,19 +149,20 @@ class _Http:
         )
         return refusal(dialect or _dialect_of(request), refused, request_id)
 
-    def call(self, dialect: Dialect) -> Endpoint:
+    def call(self, name: str) -> Endpoint:
         """Return the endpoint of a dialect's calls."""
 
         async def call(request: HttpRequest) -> Response:
-            return _response(await self._gateway.serve(await self._read(dialect, request)))
+            return _response(await self._gateway.serve(await self._read(DIALECTS[name], request)))
 
         return call
 
-    def free(self, dialect: Dialect, free: Free) -> Endpoint:
-        """Return the endpoint of a call that costs nothing."""
+    def free(self, name: str, index: int) -> Endpoint:
+        """Return the endpoint of a dialect's free call, by its place among them."""
 
         async def call(request: HttpRequest) -> Response:
-            return _response(await self._gateway.pass_free(await self._read(dialect, request), free))
+            dialect = DIALECTS[name]
+            return _response(await self._gateway.pass_free(await self._read(dialect, request), dialect.free[index]))
 
         return call
 
@@ -346,6 +347,10 @@ def _platform_deadline(headers: dict[str, str], name: str | None) -> datetime | 
         return datetime.fromtimestamp(milliseconds / 1000, tz=UTC)
     except (ValueError, KeyError, TypeError, OverflowError, OSError, RecursionError) as error:
         raise InternalFault(f"header {name} has no deadline") from error
+
+
+def _named(name: str | None) -> Dialect | None:
+    return None if name is None else DIALECTS[name]
 
 
 def _dialect_of(request: HttpRequest) -> Dialect:

@@ -164,7 +164,6 @@ def _tool_results(messages: list[dict[str, Any]]) -> int:
 
 
 COUNT_TOKENS: Final = Free(
-    paths=(COUNT_TOKENS_PATH,),
     upstream_path=lambda _request, _model: COUNT_TOKENS_PATH,
     read=read_count_tokens,
     outgoing=count_tokens_body,
@@ -172,7 +171,6 @@ COUNT_TOKENS: Final = Free(
 DIALECT: Final = Dialect(
     name=NAME,
     family="anthropic",
-    paths=("/v1/messages",),
     upstream_path=lambda _request, _model: "/v1/messages",
     read=read,
     outgoing=outgoing,

@@ -248,8 +248,6 @@ class _Measured:
 DIALECT: Final = Dialect(
     name=NAME,
     family=FAMILY,
-    # An ARN has slashes, which are no longer escaped where paths are matched.
-    paths=("/model/{model:path}/converse",),
     upstream_path=lambda _request, model: path_of(model, "converse"),
     read=read,
     outgoing=outgoing,
@@ -264,7 +262,6 @@ DIALECT: Final = Dialect(
 STREAM_DIALECT: Final = replace(
     DIALECT,
     name=STREAM_NAME,
-    paths=("/model/{model:path}/converse-stream",),
     upstream_path=lambda _request, model: path_of(model, "converse-stream"),
     read=read_stream,
 )

@@ -92,7 +92,6 @@ class ReadAnswer(Protocol):
 class Free:
     """A call that no provider bills: it is passed through, and nothing is reserved. As the fields of ``Dialect``."""
 
-    paths: tuple[str, ...]
     upstream_path: Callable[[Request, str], str]
     read: ReadRequest
     outgoing: Callable[[Request, str], bytes]
@@ -115,8 +114,7 @@ class Dialect:
     """One wire protocol.
 
     ``family`` is what a provider's ``dialect`` must be to serve it: one provider speaks several wire protocols.
-    ``paths`` are the gateway's own, in Starlette's notation. ``read`` raises RequestInvalid or CostBoundUnknown, naming
-    the field. ``outgoing(request, model, output_cap)`` gives the body to send: the candidate's model, and the output
+    The gateway's own paths of it are in the registry. ``read`` raises RequestInvalid or CostBoundUnknown, naming the field. ``outgoing(request, model, output_cap)`` gives the body to send: the candidate's model, and the output
     cap stamped where the caller gave none (the number that was bounded; None for a call that nothing bounds).
     ``upstream_path(request, model)`` is appended to the provider's base URL. ``is_stream(content_type)`` tells an
     answer that comes in pieces, which ``meter(request)`` reads; ``report(body, request)`` reads a whole one.
@@ -130,7 +128,6 @@ class Dialect:
 
     name: str
     family: str
-    paths: tuple[str, ...]
     upstream_path: Callable[[Request, str], str]
     read: ReadRequest
     outgoing: Callable[[Request, str, int | None], bytes]

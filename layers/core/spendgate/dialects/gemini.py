@@ -169,19 +169,12 @@ def _tool_results(contents: list[dict[str, Any]]) -> int:
     return count
 
 
-def paths(action: str) -> tuple[str, ...]:
-    """Return the gateway's paths of an action."""
-    # Google's client calls v1 since 3.x, and v1beta before; the older knows all fields of the newer.
-    return tuple(f"/{version}/{MODELS}{{model}}:{action}" for version in ("v1beta", "v1"))
-
-
 def upstream(action: str, model: str) -> str:
     """Return the provider's path of an action."""
     return f"/v1beta/{MODELS}{quote(model)}:{action}"
 
 
 COUNT_TOKENS: Final = Free(
-    paths=paths("countTokens"),
     upstream_path=lambda _request, model: upstream("countTokens", model),
     read=read_count_tokens,
     outgoing=count_tokens_body,
@@ -189,7 +182,6 @@ COUNT_TOKENS: Final = Free(
 DIALECT: Final = Dialect(
     name=NAME,
     family="gemini",
-    paths=paths("generateContent"),
     upstream_path=lambda _request, model: upstream("generateContent", model),
     read=read,
     outgoing=outgoing,
@@ -203,7 +195,6 @@ DIALECT: Final = Dialect(
 STREAM_DIALECT: Final = replace(
     DIALECT,
     name=STREAM_NAME,
-    paths=paths("streamGenerateContent"),
     upstream_path=lambda _request, model: upstream("streamGenerateContent", model),
     read=read_stream,
     # An array is a stream too, whatever its content type; what is neither has no end, and stays reserved.

@@ -147,7 +147,6 @@ def _meter(request: Request) -> Meter:
 DIALECT: Final = replace(
     gemini.DIALECT,
     name=NAME,
-    paths=gemini.paths("embedContent"),
     upstream_path=lambda _request, model: gemini.upstream("embedContent", model),
     read=read,
     outgoing=outgoing,
@@ -158,7 +157,6 @@ DIALECT: Final = replace(
 BATCH_DIALECT: Final[Dialect] = replace(
     DIALECT,
     name=BATCH_NAME,
-    paths=gemini.paths("batchEmbedContents"),
     upstream_path=lambda _request, model: gemini.upstream("batchEmbedContents", model),
     read=read_batch,
 )

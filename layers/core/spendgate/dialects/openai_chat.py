@@ -215,7 +215,6 @@ class _Measured:
 DIALECT: Final = Dialect(
     name=NAME,
     family="openai",
-    paths=("/v1/chat/completions",),
     upstream_path=lambda _request, _model: "/chat/completions",
     read=read,
     outgoing=outgoing,

@@ -100,7 +100,6 @@ def _stop_bytes(stop: Any) -> int:
 DIALECT: Final = Dialect(
     name=NAME,
     family="openai",
-    paths=("/v1/completions",),
     upstream_path=lambda _request, _model: "/completions",
     read=read,
     outgoing=outgoing,

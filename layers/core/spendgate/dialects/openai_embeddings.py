@@ -92,7 +92,6 @@ def _meter(request: Request) -> StreamMeter:
 DIALECT: Final = Dialect(
     name=NAME,
     family="openai",
-    paths=("/v1/embeddings",),
     upstream_path=lambda _request, _model: "/embeddings",
     read=read,
     outgoing=outgoing,

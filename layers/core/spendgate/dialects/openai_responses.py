@@ -98,7 +98,6 @@ def _facts(body: Mapping[str, Any], measured: "Measured") -> RequestFacts:
 DIALECT: Final = Dialect(
     name=NAME,
     family="openai",
-    paths=("/v1/responses",),
     upstream_path=lambda _request, _model: "/responses",
     read=read,
     outgoing=outgoing,
