@@ -70,13 +70,13 @@ class Update:
     sets: tuple[Assignment, ...]
     adds: tuple[tuple[str, str], ...]
     removes: tuple[str, ...]
+    paths: tuple[str, ...]
     placeholders: frozenset[str]
 
-    def written(self, names: Names) -> Sequence[str]:
+    def written(self, names: Names) -> set[str]:
         """Return the attributes that are written; ExpressionInvalid where one is written twice."""
-        paths = [*(one.path for one in self.sets), *(path for path, _ in self.adds), *self.removes]
-        attributes = [_attribute(path, names) for path in paths]
-        if len(set(attributes)) < len(attributes):
+        attributes = {_attribute(path, names) for path in self.paths}
+        if len(attributes) < len(self.paths):
             raise ExpressionInvalid("Two document paths overlap with each other")
         return attributes
 
@@ -134,10 +134,11 @@ def added(held: Value | None, change: Value) -> Value:
     if "N" not in held:
         raise OperandInvalid("An operand in the update expression has an incorrect data type")
     total = str(int(held["N"]) + int(change["N"]))
-    try:
-        number(total)
-    except ExpressionInvalid as error:
-        raise OperandInvalid(str(error)) from error
+    if len(total) > DIGITS_MAX:
+        try:
+            number(total)
+        except ExpressionInvalid as error:
+            raise OperandInvalid(str(error)) from error
     return {"N": total}
 
 
@@ -150,7 +151,6 @@ def condition(text: str) -> Condition:
     return Condition(holds, parser.placeholders)
 
 
-@lru_cache(maxsize=4096)
 def update(text: str) -> Update:
     """Return a parsed update; ExpressionInvalid, Unsupported."""
     parser = _Parser(text)
@@ -178,7 +178,19 @@ def update(text: str) -> Update:
             parser.take()
     if not seen:
         raise ExpressionInvalid("The expression can not be empty")
-    return Update(tuple(sets), tuple(adds), tuple(removes), parser.placeholders)
+    paths = (*(one.path for one in sets), *(path for path, _ in adds), *removes)
+    return Update(tuple(sets), tuple(adds), tuple(removes), paths, parser.placeholders)
+
+
+@lru_cache(maxsize=4096)
+def parsed(
+    condition_text: str | None, update_text: str | None
+) -> tuple[Condition | None, Update | None, frozenset[str]]:
+    """Return a write's expressions, and the placeholders of both; ExpressionInvalid, Unsupported."""
+    first = None if condition_text is None else condition(condition_text)
+    second = None if update_text is None else update(update_text)
+    used = [one.placeholders for one in (first, second) if one is not None]
+    return first, second, frozenset[str]().union(*used)
 
 
 @lru_cache(maxsize=256)

@@ -314,34 +314,25 @@ class MemoryStore:
         return writes
 
     def _write(self, operation: str, kind: str, request: Mapping[str, Any]) -> _Write:
-        known = _KNOWN.get(kind)
-        if known is None or not request.keys() <= known:
+        if not request.keys() <= _KNOWN.get(kind, frozenset()) or (kind == "Update") != ("UpdateExpression" in request):
             raise Unsupported(f"{operation} of {kind} with {sorted(request)}")
         table = self._table(operation, request["TableName"])
         names: Names = request.get("ExpressionAttributeNames", {})
         values = {name: taken(value) for name, value in request.get("ExpressionAttributeValues", {}).items()}
-        text = request.get("ConditionExpression")
-        condition = None if text is None else expressions.condition(text)
-        used = frozenset[str]() if condition is None else condition.placeholders
-        content: Update | Item | None = None
-        match kind:
-            case "Put":
-                content = {name: taken(value) for name, value in request["Item"].items()}
-                key = table.key_of(content)
-            case "Update":
-                key = table.key(request["Key"])
-                content = expressions.update(request["UpdateExpression"])
-                used |= content.placeholders
-            case _:
-                key = table.key(request["Key"])
+        condition, update, used = expressions.parsed(
+            request.get("ConditionExpression"), request.get("UpdateExpression")
+        )
         _demand_used(operation, used, names, values)
-        if isinstance(content, Update):
-            written = content.written(names)
-            for attribute in table.keys:
-                if attribute in written:
-                    raise ExpressionInvalid(f"Cannot update attribute {attribute}. This attribute is part of the key")
+        if update is not None and not update.written(names).isdisjoint(table.keys):
+            raise ExpressionInvalid("Cannot update attribute. This attribute is part of the key")
+        content: Update | Item | None = update
+        if kind == "Put":
+            content = {name: taken(value) for name, value in request["Item"].items()}
+            key = table.key_of(content)
+        else:
+            key = table.key(request["Key"])
         shows = request.get("ReturnValuesOnConditionCheckFailure", "NONE") == "ALL_OLD"
-        return _Write(table, key, condition, dict(names), values, shows, content)
+        return _Write(table, key, condition, names, values, shows, content)
 
     def _is_replay(self, operation: str, token: str, steps: Sequence[Mapping[str, Any]]) -> bool:
         """Tell whether this very transaction was done under its token; another under it is refused."""
@@ -436,7 +427,7 @@ def _demand_distinct(operation: str, found: Sequence[tuple[Table, Key]], most: i
 
 def _demand_used(operation: str, used: frozenset[str], names: Names, values: Values) -> None:
     """Require that every placeholder stands for something, and all that is said stands in an expression."""
-    said = names.keys() | values.keys()
-    if said != used:
+    if len(names) + len(values) != len(used) or not (used.issuperset(names) and used.issuperset(values)):
+        said = names.keys() | values.keys()
         undefined, unused = sorted(used - said), sorted(said - used)
         raise invalid(operation, f"Invalid expression: undefined {undefined}, unused {unused}")

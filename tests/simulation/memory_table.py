@@ -26,20 +26,22 @@ class Index:
     attributes: tuple[str, str]
     partitions: dict[str, list[tuple[str, str, str]]] = field(default_factory=dict)
 
-    def place(self, key: Key, item: Mapping[str, Value] | None) -> Place | None:
-        """Return where an item belongs; OperandInvalid where its attribute cannot be a key."""
-        if item is None:
+    def moved(self, key: Key, before: Mapping[str, Value], after: Mapping[str, Value]) -> Move | None:
+        """Return how a write moves an item; OperandInvalid where its attribute cannot be a key."""
+        first, second = self.attributes
+        if before.get(first) is after.get(first) and before.get(second) is after.get(second):
+            # An update hands on the values that it does not touch.
             return None
+        return self, self._place(key, before), self._place(key, after)
+
+    def _place(self, key: Key, item: Mapping[str, Value]) -> Place | None:
         first, second = (item.get(name) for name in self.attributes)
-        for name, value in zip(self.attributes, (first, second), strict=True):
-            if value is not None and not value.get("S"):
-                raise OperandInvalid(
-                    f"One or more parameter values were invalid: Type mismatch for Index Key {name} or an empty one"
-                    f" IndexName: {self.name}"
-                )
-        if first is None or second is None:
-            return None
-        return first["S"], (second["S"], *key)
+        if any(value is not None and not value.get("S") for value in (first, second)):
+            raise OperandInvalid(
+                "One or more parameter values were invalid: an index key of another type, or empty;"
+                f" IndexName: {self.name}"
+            )
+        return None if first is None or second is None else (first["S"], (second["S"], *key))
 
     def move(self, before: Place | None, after: Place | None) -> None:
         """Take an item from one place to another."""
@@ -54,6 +56,9 @@ class Index:
             insort(self.partitions.setdefault(after[0], []), after[1])
 
 
+Move = tuple[Index, Place | None, Place | None]
+
+
 @dataclass(slots=True)
 class Change:
     """What becomes of one item: None is no item."""
@@ -61,7 +66,7 @@ class Change:
     key: Key
     before: Item | None
     after: Item | None
-    moves: list[tuple[Index, Place | None, Place | None]]
+    moves: list[Move]
 
 
 class Table:
@@ -80,6 +85,7 @@ class Table:
             one["Projection"] != {"ProjectionType": "KEYS_ONLY"} for one in definition.get("GlobalSecondaryIndexes", ())
         ):
             raise Unsupported("an index of more than keys")
+        self._indexes = tuple(self.indexes.values())
         self.items: dict[Key, Item] = {}
         self._ranges: dict[str, list[str]] = {}
 
@@ -111,8 +117,8 @@ class Table:
         before = self.items.get(key)
         if after is not None and len(marshal.dumps(after, 2)) > ITEM_BYTES_MAX and size(after) > ITEM_BYTES_MAX:
             raise OperandInvalid("Item size has exceeded the maximum allowed size")
-        moves = [(one, one.place(key, before), one.place(key, after)) for one in self.indexes.values()]
-        return Change(key, before, after, moves)
+        moves = [one.moved(key, before or {}, after or {}) for one in self._indexes]
+        return Change(key, before, after, [one for one in moves if one is not None])
 
     def apply(self, change: Change) -> None:
         """Do a write."""
@@ -173,20 +179,17 @@ def _key_names(definition: Mapping[str, Any]) -> tuple[str, str]:
 
 def taken(value: Mapping[str, Any]) -> Value:
     """Return a value of a request as it is kept: a copy; ExpressionInvalid for what is none."""
+    # The most frequent first: every value of every request comes through here.
     ((kind, content),) = value.items()
-    match kind:
-        case "S":
-            return {"S": content}
-        case "N":
-            return {"N": str(number(content))}
-        case "BOOL":
-            return {"BOOL": content}
-        case "M":
-            return {"M": {name: taken(part) for name, part in content.items()}}
-        case "L":
-            return {"L": [taken(part) for part in content]}
-        case _:
-            raise Unsupported(f"a value of type {kind}")
+    if kind == "N":
+        return {"N": str(number(content))}
+    if kind in ("S", "BOOL"):
+        return {kind: content}
+    if kind == "M":
+        return {"M": {name: taken(part) for name, part in content.items()}}
+    if kind == "L":
+        return {"L": [taken(part) for part in content]}
+    raise Unsupported(f"a value of type {kind}")
 
 
 def given(item: Mapping[str, Value]) -> Item:
