@@ -87,6 +87,11 @@ clean: ## remove .venv and every cache; the gateway's state in .spendgate stays
 	@rm -rf $(VENV) $(EMULATOR) $(SAM) $(CHECKOV) .aws-sam .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
 	@find layers functions tests tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
+# $(call sync,PYTHON,LOCK): by uv, which takes seconds where pip needs minutes; by pip where only pip is told of a registry.
+sync = $(VENV)/bin/uv pip install --no-config --quiet --require-hashes --python $(1) -r $(2) || \
+	{ echo 'make: uv could not; by pip instead, which takes minutes ...' >&2; \
+	$(1) -m pip install --quiet --disable-pip-version-check --require-hashes -r $(2); }
+
 # Two marks: a changed lock makes the environment anew, so that it never holds what the lock does not;
 # a changed pyproject.toml only installs the project's own entry again.
 $(LOCKED): requirements.lock
@@ -98,15 +103,15 @@ $(LOCKED): requirements.lock
 		echo 'make: $(PYTHON) cannot make an environment; on Debian and Ubuntu: apt install python3-venv' >&2; exit 1; }
 	@echo 'Making $(VENV) (once, about a minute) ...' >&2
 	@$(PYTHON) -m venv --clear $(VENV)
-	@$(RUN) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(RUN) -m pip install --quiet --disable-pip-version-check 'uv==$(UV_VERSION)'
+	@$(call sync,$(RUN),$<)
 	@touch $@
 
-# By uv: seconds, where pip needs minutes.
 $(EMULATOR)/.locked $(SAM)/.locked $(CHECKOV)/.locked: .venv-%/.locked: requirements-%.lock $(LOCKED)
 	@echo 'Making .venv-$* (once, about a minute) ...' >&2
 	@$(RUN) -m pip install --quiet --disable-pip-version-check 'uv==$(UV_VERSION)'
 	@$(PYTHON) -m venv --clear .venv-$*
-	@$(VENV)/bin/uv pip sync --no-config --quiet --require-hashes --python .venv-$*/bin/python $<
+	@$(call sync,.venv-$*/bin/python,$<)
 	@touch $@
 
 $(INSTALLED): pyproject.toml $(LOCKED)
