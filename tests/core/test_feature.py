@@ -137,6 +137,18 @@ def test_images_that_are_billed_beside_the_context_are_billed_in_every_turn() ->
     assert most.input_tokens_max == 11 * 1_007
 
 
+def test_what_the_provider_finds_may_be_images_and_costs_what_they_cost() -> None:
+    """Gemini reads images and PDF under an address; a summary of the conversation brings in nothing."""
+    card = a_card(rates=rates(input=1, cache_read=0, output=0, image_input=5))
+    summary = Demand(feature="compaction", field="f", uses=2, turns=11)
+
+    def amount(demand: Demand) -> int:
+        return bound(asking(demand), [served_by(card=card, fees=())], output_tokens_default=None).amount
+
+    assert amount(FETCH) == 11 * 1_000 * 5
+    assert amount(summary) == 11 * 1_000
+
+
 def test_without_a_context_nothing_bounds_a_loop() -> None:
     with pytest.raises(CostBoundUnknown, match="context") as caught:
         bound(asking(SEARCH), [served_by(context_tokens=None)], output_tokens_default=None)

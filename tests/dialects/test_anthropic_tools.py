@@ -95,6 +95,15 @@ def test_what_code_found_in_an_earlier_answer_may_fill_the_context() -> None:
     assert facts.media == (Media(kind="document", field="messages[1].content[2]", count=2),)
 
 
+def test_the_code_that_called_a_tool_is_measured_by_its_name() -> None:
+    use: dict[str, Any] = {"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}
+    caller = {"type": "code_execution_20260120", "tool_id": "ab" * 500}
+
+    facts = read_messages(messages=[USER, {"role": "assistant", "content": [use | {"caller": caller}]}]).facts
+
+    assert facts.text_bytes == read_messages().facts.text_bytes + len("s1" + "web_search") + 1_000
+
+
 def test_edits_that_clear_change_nothing_of_the_facts() -> None:
     clearing = edited(
         {"type": "clear_thinking_20251015", "keep": {"type": "thinking_turns", "value": 2}},

@@ -13,7 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from tests.fuzz.case import Outcome, drawn, run
-from tests.fuzz.requests import DRAWN, Ask
+from tests.fuzz.requests import Ask
+from tests.fuzz.requests_served import DRAWN
 from tests.fuzz.tally import Tally, batch
 
 _BATCH = 500

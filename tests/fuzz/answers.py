@@ -32,6 +32,7 @@ def streamed(
         case "anthropic":
             return _anthropic_stream(document)
         case "gemini-stream":
+            # What was searched for is told with the end.
             half = dict(document) | {"candidates": [{"content": {"parts": [{"text": "a"}]}, "index": 0}]}
             chunks = [half, document]
             if query:
@@ -72,16 +73,19 @@ def _dumped(document: Json) -> bytes:
 def _document(dialect: str, bill: Bill, account: Account, *, tells: bool, choices: int) -> dict[str, Any]:
     if dialect == "anthropic":
         return _anthropic(bill, tells=tells)
+    if dialect in ("gemini-embeddings", "gemini-batch-embeddings"):
+        return _embedded(bill)
     if dialect.startswith("gemini"):
         return _gemini(bill, tells=tells, choices=choices)
     if dialect.startswith("bedrock"):
         return _converse(bill, tells=tells)
     tier = {"service_tier": _TIER_WORDS.get(bill.tier, bill.tier)} if tells else {}
     if dialect == "openai-responses":
-        return {"id": "resp_1", "model": "m", "status": "completed", **tier, "output": [], "usage": _responses(bill)}
-    said = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "a"}}]
+        said = {"id": "resp_1", "model": bill.model, "status": "completed", **tier}
+        return {**said, "output": _calls(bill), **_tool_usage(bill), "usage": _charged(_responses(bill), bill, account)}
+    choices_said = [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "a"}}]
     usage = _charged(_chat(bill, account), bill, account)
-    return {"id": "chat_1", "model": "m", **tier, "choices": said, "usage": usage}
+    return {"id": "chat_1", "model": "m", **tier, "choices": choices_said, "usage": usage}
 
 
 def _chat(bill: Bill, account: Account) -> dict[str, Any]:
@@ -121,10 +125,11 @@ def _charged(usage: dict[str, Any], bill: Bill, account: Account) -> dict[str, A
 def _responses(bill: Bill) -> dict[str, Any]:
     count = bill.buckets.get
     short, long = count("cache_write", 0), count("cache_write_long", 0)
+    told = bill.input - bill.untold
     return {
-        "input_tokens": bill.input,
+        "input_tokens": told,
         "output_tokens": bill.output,
-        "total_tokens": bill.input + bill.output,
+        "total_tokens": told + bill.output,
         "input_tokens_details": {
             "cached_tokens": count("cache_read", 0),
             "cache_write_tokens": short + long,
@@ -134,30 +139,71 @@ def _responses(bill: Bill) -> dict[str, Any]:
     }
 
 
-def _anthropic(bill: Bill, *, tells: bool) -> dict[str, Any]:
+def _calls(bill: Bill) -> list[dict[str, Any]]:
+    """[1] what the server's tools did: an item of the output for each call that has a fee."""
+    return [
+        {"type": f"{name}_call", "id": f"c{number}", "status": "completed", "action": {"type": "search", "query": "q"}}
+        for name in bill.fees
+        for number in range(bill.loop.calls[name])
+    ]
+
+
+def _tool_usage(bill: Bill) -> dict[str, Any]:
+    """[3] it may be missing."""
+    if bill.output % 2:
+        return {}
+    return {"tool_usage": {"web_search": {"num_requests": bill.fees.get("web_search", 0)}}}
+
+
+def _embedded(bill: Bill) -> dict[str, Any]:
     count = bill.buckets.get
+    details = [
+        {"modality": "TEXT", "tokenCount": count("input", 0)},
+        {"modality": "AUDIO", "tokenCount": count("audio_input", 0)},
+        {"modality": "IMAGE", "tokenCount": count("image_input", 0)},
+    ]
+    return {
+        "embedding": {"values": [0.5]},
+        "usageMetadata": {"promptTokenCount": bill.input, "promptTokenDetails": details},
+    }
+
+
+def _anthropic(bill: Bill, *, tells: bool) -> dict[str, Any]:
+    # [5.A] summaries stand beside the top level; a turn repeats what is in it.
+    each = {name: number // bill.loop.contexts for name, number in bill.buckets.items()}
+    summaries = bill.loop.summaries
+    rest = {name: number - summaries * each[name] for name, number in bill.buckets.items()}
+    usage = _claude_counts(rest, bill.output - summaries * bill.summary)
+    if summaries:
+        repeated = {"type": "message", **usage}
+        usage["iterations"] = [repeated] + [{"type": "compaction", **_claude_counts(each, bill.summary)}] * summaries
+    if tells:
+        usage |= {"service_tier": bill.tier, "inference_geo": bill.geo, "speed": bill.speed}
+    if bill.loop.calls:
+        usage["server_tool_use"] = {f"{name}_requests": uses for name, uses in bill.loop.calls.items()}
+    return {"id": "msg_1", "type": "message", "model": "m", "content": [], "stop_reason": "end_turn", "usage": usage}
+
+
+def _claude_counts(buckets: dict[str, int], output: int) -> dict[str, Any]:
+    count = buckets.get
     short, long = count("cache_write", 0), count("cache_write_long", 0)
-    usage: dict[str, Any] = {
+    return {
         # An image is in no count of its own.
         "input_tokens": count("input", 0) + count("image_input", 0),
         "cache_read_input_tokens": count("cache_read", 0),
         "cache_creation_input_tokens": short + long,
         "cache_creation": {"ephemeral_5m_input_tokens": short, "ephemeral_1h_input_tokens": long},
-        "output_tokens": bill.output,
+        "output_tokens": output,
     }
-    if tells:
-        usage |= {"service_tier": bill.tier, "inference_geo": bill.geo, "speed": bill.speed}
-    if bill.fees:
-        usage["server_tool_use"] = {f"{name}_requests": uses for name, uses in bill.fees.items()}
-    return {"id": "msg_1", "type": "message", "model": "m", "content": [], "stop_reason": "end_turn", "usage": usage}
 
 
 def _anthropic_stream(document: dict[str, Any]) -> bytes:
     """The split of the writes stands only in the first event, the output only in the last but one [5.A]."""
     usage = document["usage"]
     last = {name: number for name, number in usage.items() if name not in ("cache_creation", "inference_geo", "speed")}
+    first = {name: number for name, number in usage.items() if name != "iterations"} | {"output_tokens": 1}
     events: list[dict[str, Any]] = [
-        {"type": "message_start", "message": document | {"usage": usage | {"output_tokens": 1}}},
+        {"type": "message_start", "message": document | {"usage": first}},
         {"type": "ping"},
         {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": last},
         {"type": "message_stop"},
@@ -197,25 +243,50 @@ def _event(name: str, payload: bytes) -> bytes:
 def _gemini(bill: Bill, *, tells: bool, choices: int) -> dict[str, Any]:
     count = bill.buckets.get
     seen, thought = bill.output // 2, bill.output - bill.output // 2
+    # [6.A] what tools brought in is beside the prompt, and was read afresh.
+    served = {
+        name: count(name, 0) - count(name, 0) // bill.loop.turns for name in ("input", "audio_input", "image_input")
+    }
     usage: dict[str, Any] = {
-        "promptTokenCount": bill.input,
+        "promptTokenCount": bill.input - sum(served.values()),
         "cachedContentTokenCount": count("cache_read", 0),
         "candidatesTokenCount": seen,
         "thoughtsTokenCount": thought,
         "totalTokenCount": bill.input + bill.output,
         "promptTokensDetails": [
-            {"modality": "AUDIO", "tokenCount": count("audio_input", 0)},
-            {"modality": "IMAGE", "tokenCount": count("image_input", 0)},
+            {"modality": "AUDIO", "tokenCount": count("audio_input", 0) - served["audio_input"]},
+            {"modality": "IMAGE", "tokenCount": count("image_input", 0) - served["image_input"]},
         ],
     }
+    if any(served.values()):
+        usage["toolUsePromptTokenCount"] = sum(served.values())
+        usage["toolUsePromptTokensDetails"] = [
+            {"modality": "AUDIO", "tokenCount": served["audio_input"]},
+            {"modality": "IMAGE", "tokenCount": served["image_input"]},
+        ]
     if tells:
         usage["serviceTier"] = bill.tier.upper()
     return {
         "responseId": "r",
         "modelVersion": "m",
         "candidates": [
-            {"index": index, "finishReason": "STOP", "content": {"role": "model", "parts": [{"text": "a"}]}}
+            {
+                "index": index,
+                "finishReason": "STOP",
+                "content": {"role": "model", "parts": [{"text": "a"}]},
+                **_grounding(bill),
+            }
             for index in range(choices)
         ],
         "usageMetadata": usage,
     }
+
+
+def _grounding(bill: Bill) -> dict[str, Any]:
+    """[1, 6.B] each query is billed; a page that was read is told, and costs its tokens only."""
+    found: dict[str, Any] = {}
+    if "web_search" in bill.fees:
+        found["groundingMetadata"] = {"webSearchQueries": [f"q{number}" for number in range(bill.fees["web_search"])]}
+    if "web_fetch" in bill.loop.calls:
+        found["urlContextMetadata"] = {"urlMetadata": [{"retrievedUrl": "https://example.com/a"}]}
+    return found

@@ -7,14 +7,18 @@ most, at the dearest tier, place, instant and long-context step that it can clai
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from tests.fuzz.prices import ONLY_ASKED, STANDARD, Price
-from tests.fuzz.reading import CLAUDE_TURNS, OVERSHOOT, SEARCH_TOKENS, Reading
+from tests.fuzz.reading import CLAUDE_TURNS, OVERSHOOT, Reading
 
 _STANDARD_NAMES = frozenset({"default", "standard", "standard_only", "on_demand"})
 _ANY_TIER = frozenset({None, "auto", "unspecified"})
+# [3, 12] who is known to hold a number of calls, and to bill its tools by the price list.
+_HOLDS_CALLS = frozenset({"openai"})
+# [5.B, 12] a page that is read costs its tokens only.
+_WITHOUT_FEE = frozenset({"web_fetch"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,21 @@ class Account:
 
 
 @dataclass(frozen=True, slots=True)
+class Loop:
+    """What a server does by itself: turns of the model, summaries before and after them, calls, and what nobody counts."""
+
+    turns: int = 1
+    summaries: int = 0
+    calls: dict[str, int] = field(default_factory=dict)
+    fees: dict[str, int] = field(default_factory=dict)
+    untold: int = 0
+
+    @property
+    def contexts(self) -> int:
+        return self.turns + self.summaries
+
+
+@dataclass(frozen=True, slots=True)
 class Bill:
     """What is billed, and all that the usage can say of it."""
 
@@ -42,6 +61,10 @@ class Bill:
     fees: dict[str, int] = field(default_factory=dict)
     # Tokens that are billed and stand in no count of an answer.
     untold: int = 0
+    loop: Loop = field(default_factory=Loop)
+    # The output of each summary, which is in ``output`` too.
+    summary: int = 0
+    model: str = "m"
 
     @property
     def input(self) -> int:
@@ -51,27 +74,32 @@ class Bill:
 def worst(read: Reading, prices: tuple[Price, ...], account: Account, allowed: dict[str, int]) -> Bill | None:
     """Return the worst bill; None where nothing bounds it, so that the request must have been refused."""
     context = _known(prices, "context")
-    tokens = _input(read, prices, context, account, allowed)
-    output = _output(read, prices, account)
-    if tokens is None or output is None:
+    loop = _loop(read, account, allowed)
+    if loop is None:
         return None
-    most, untold = tokens
+    most = _input(read, prices, context, loop)
+    output = _output(read, prices, account)
+    summary = _summary(loop, prices)
+    if most is None or output is None or summary is None:
+        return None
+    output += loop.summaries * summary
+    untold = loop.untold
     best: Bill | None = None
     for price in prices:
-        uses = {name: used for name, used in _uses(read, account, allowed).items() if name == "web_search"}
-        fees = sum(Fraction(count * price.fees[name]) for name, count in uses.items())
+        loop = _spent(loop, read, price)
+        fees = sum(Fraction(count * price.fees[name]) for name, count in loop.fees.items())
         for tier, speed, geo, factor in _terms(read, price, account):
             card = price.cards[tier]
             counts = {most, *(step.last_below for step in card.steps if untold < step.last_below < most)}
             for count in counts:
                 rates = card.at(count)
                 # What no count shows can only be said to have been read afresh.
-                buckets = _dearest(read, rates, count - untold)
+                buckets = _dearest(read, rates, count - untold, loop.contexts)
                 buckets["input"] = buckets.get("input", 0) + untold
                 total = sum((rates[name] * number for name, number in buckets.items()), rates["output"] * output)
                 amount = total * factor + fees
                 if best is None or amount > best.amount:
-                    best = Bill(amount, buckets, output, tier, geo, speed, uses, untold)
+                    best = Bill(amount, buckets, output, tier, geo, speed, loop.fees, untold, loop, summary, read.model)
     return best
 
 
@@ -81,22 +109,53 @@ def _known(prices: tuple[Price, ...], name: str) -> int | None:
     return None if None in sizes else max(sizes)
 
 
-def _uses(read: Reading, account: Account, allowed: dict[str, int]) -> dict[str, int]:
-    return {name: allowed[name] if stated is None else stated for name, stated in read.uses.items()}
+def _loop(read: Reading, account: Account, allowed: dict[str, int]) -> Loop | None:
+    """[12] Return what the server does by itself; None where nothing bounds it, or nobody has allowed so much."""
+    claude = account.family == "anthropic"
+    if read.unbounded or read.held > allowed["server_state"]:
+        return None
+    if read.counts_calls and (read.calls is None or account.kind not in _HOLDS_CALLS):
+        return None
+    if claude and None in read.uses.values():
+        return None
+    uses = {name: (read.calls if read.counts_calls else stated) or allowed[name] for name, stated in read.uses.items()}
+    if any(used > allowed[name] for name, used in uses.items()):
+        return None
+    if not uses:
+        turns = 1
+    elif claude:
+        turns = CLAUDE_TURNS
+    else:
+        # One number may be for all of them together.
+        turns = 1 + (max(uses.values()) if read.counts_calls else sum(uses.values()))
+    # Before the first turn, and after each.
+    summaries = turns + 1 if read.compacts else 0
+    if summaries > allowed["compaction"]:
+        return None
+    return Loop(turns, summaries, uses, {}, read.unseen * uses.get("web_search", 0))
 
 
-def _input(
-    read: Reading, prices: tuple[Price, ...], context: int | None, account: Account, allowed: dict[str, int]
-) -> tuple[int, int] | None:
-    """Return the most input tokens, and how many of them no count shows."""
-    if read.uses:
-        if context is None:
-            return None
+def _spent(loop: Loop, read: Reading, price: Price) -> Loop:
+    """Return the loop with its calls where they cost most: all of one kind, if one number is for all."""
+    fees = {
+        name: used * (read.fees_each if name == "web_search" else 1)
+        for name, used in loop.calls.items()
+        if name not in _WITHOUT_FEE
+    }
+    if not read.counts_calls or len(fees) < 2:
+        return replace(loop, fees=fees)
+    dearest = max(fees, key=lambda name: fees[name] * price.fees[name])
+    # What no usage shows comes with searches alone.
+    if loop.untold:
+        dearest = "web_search"
+    return replace(loop, fees={dearest: fees[dearest]})
+
+
+def _input(read: Reading, prices: tuple[Price, ...], context: int | None, loop: Loop) -> int | None:
+    """Return the most input tokens, those among them that no count shows."""
+    if read.uses or read.compacts:
         # [12] each turn reads the whole context again.
-        uses = sum(_uses(read, account, allowed).values())
-        untold = 0 if account.family == "anthropic" else uses * SEARCH_TOKENS
-        turns = CLAUDE_TURNS if account.family == "anthropic" else uses + 1
-        return turns * (context * read.inputs + read.beside) + untold, untold
+        return None if context is None else loop.contexts * (context * read.inputs + read.beside) + loop.untold
     tokens = read.within
     if read.hidden_blocks:
         longest = _known(prices, "output_max")
@@ -109,7 +168,15 @@ def _input(
         tokens = context * read.inputs
     if context is not None:
         tokens = min(tokens, context * read.inputs)
-    return tokens + read.beside, 0
+    return tokens + read.beside
+
+
+def _summary(loop: Loop, prices: tuple[Price, ...]) -> int | None:
+    """[5.D] what a summary puts out, which the cap does not hold: all that the model can."""
+    if not loop.summaries:
+        return 0
+    longest = _known(prices, "output_max")
+    return None if longest is None else longest + OVERSHOOT
 
 
 def _output(read: Reading, prices: tuple[Price, ...], account: Account) -> int | None:
@@ -150,7 +217,7 @@ def _terms(read: Reading, price: Price, account: Account) -> Iterator[tuple[str,
                 yield tier, speed, place, fast * far * max(residency)
 
 
-def _dearest(read: Reading, rates: dict[str, int], count: int) -> dict[str, int]:
+def _dearest(read: Reading, rates: dict[str, int], count: int, contexts: int) -> dict[str, int]:
     """Return the input where it costs most; of images and sound no more than there can be."""
     plain = ["input", *(["cache_read"] if read.reads_cache else [])]
     if read.writes:
@@ -159,10 +226,10 @@ def _dearest(read: Reading, rates: dict[str, int], count: int) -> dict[str, int]
         plain.append("cache_write_long")
     dearest = max(plain, key=rates.__getitem__)
     left, buckets = count, {}
-    everything = count if read.fills_context else 0
+    everything = count if read.fills_context or read.uses or read.compacts else 0
     for name, most in (
         ("audio_input", everything if read.sound else 0),
-        ("image_input", everything if read.pages else read.image_tokens + read.beside),
+        ("image_input", everything if read.pages else (read.image_tokens + read.beside) * contexts),
     ):
         if rates[name] > rates[dearest] and most:
             buckets[name] = min(most, left)

@@ -23,10 +23,12 @@ from tests.fuzz import answers, reading_openai, reading_others
 from tests.fuzz.bill import Account, Bill, worst
 from tests.fuzz.prices import STANDARD, Card, Price, price, service_tiers
 from tests.fuzz.reading import Reader, Reading
-from tests.fuzz.requests import DRAWN, Ask
+from tests.fuzz.requests import Ask
+from tests.fuzz.requests_served import DRAWN
 
 CALL_SECONDS: Final = 900
-ALLOWED: Final = {"web_search": 3, "web_fetch": 3}
+# A summary before the first turn of Claude's loop and after each: 12.
+ALLOWED: Final = {"web_search": 3, "web_fetch": 3, "file_search": 3, "compaction": 12, "server_state": 2}
 READERS: Final[dict[str, Reader]] = {
     "openai": reading_openai.chat,
     "openai-completions": reading_openai.completions,
@@ -35,6 +37,8 @@ READERS: Final[dict[str, Reader]] = {
     "anthropic": reading_others.messages,
     "gemini": reading_others.generate_content,
     "gemini-stream": reading_others.generate_content,
+    "gemini-embeddings": reading_others.embed_content,
+    "gemini-batch-embeddings": reading_others.embed_content,
     "bedrock-converse": reading_others.converse,
     "bedrock-converse-stream": reading_others.converse,
 }
@@ -84,20 +88,32 @@ def run(ask: Ask, seed: str) -> Outcome:
         request = dialect.read(body, {}, ask.query, ask.path)
         request = replace(request, facts=granted(request.facts, ALLOWED))
     except (CostBoundUnknown, RequestInvalid) as refused:
-        return Outcome(ask.dialect, refused=str(refused))
-    near = _reading(dialect, request, ask, output_cap=1).within
-    worlds = [_world(random, ask, near=near, number=number) for number in range(random.choice((1, 1, 1, 2)))]
+        named = ask.refused is None or ask.refused in str(refused)
+        return Outcome(
+            ask.dialect, refused=str(refused), wrong=None if named else f"it was refused without {ask.refused}"
+        )
+    if ask.refused is not None:
+        return Outcome(ask.dialect, wrong=f"it was admitted, and nothing bounds its {ask.refused}")
+    first = _Sent(_sent(dialect, request, ask, output_cap=None), ask)
+    worlds = [
+        _world(random, ask, near=first.reading.within, number=number) for number in range(random.choice((1, 1, 1, 2)))
+    ]
     offers = [Offer(candidate=_candidate(one, ask), provider=one.provider, rows=one.row_prices) for one in worlds]
     try:
         bounded = bound(request.facts, offers, output_tokens_default=random.choice((None, 256)))
     except CostBoundUnknown as refused:
         return Outcome(ask.dialect, refused=str(refused))
-    return _billed(dialect, request, ask, bounded, random.choice(worlds), random)
+    return _billed(dialect, request, ask, bounded, random.choice(worlds), random, first)
 
 
-def _billed(dialect: Dialect, request: Request, ask: Ask, bounded: Bound, world: World, random: Random) -> Outcome:
+def _billed(
+    dialect: Dialect, request: Request, ask: Ask, bounded: Bound, world: World, random: Random, first: _Sent
+) -> Outcome:
     request = replace(request, kind=kind_of(world.provider))
-    bill = worst(_reading(dialect, request, ask, output_cap=bounded.output_cap), world.prices, world.account, ALLOWED)
+    sent = _sent(dialect, request, ask, output_cap=bounded.output_cap)
+    # Most of the time is spent on reading, and most bodies leave as they came.
+    read = first if sent == first.body else _Sent(sent, ask)
+    bill = worst(read.reading, world.prices, world.account, ALLOWED)
     if bill is None:
         return Outcome(ask.dialect, bound=bounded.amount, wrong="it was admitted, and nothing bounds it")
     amount = -(-bill.amount.numerator // bill.amount.denominator)
@@ -114,15 +130,22 @@ def _billed(dialect: Dialect, request: Request, ask: Ask, bounded: Bound, world:
         return replace(outcome, wrong=f"it was settled at {settled}, which is less than the bill")
     if settled > bounded.amount:
         return replace(outcome, wrong=f"it was settled at {settled}, which is above the bound")
-    if settled > amount and tells and not bill.untold and not request.facts.demands:
+    if settled > amount and tells and not bill.untold:
         return replace(outcome, wrong=f"it was settled at {settled}, which is more than the bill")
     return outcome
 
 
-def _reading(dialect: Dialect, request: Request, ask: Ask, *, output_cap: int) -> Reading:
-    # The provider sees what is sent, and nothing else.
+class _Sent:
+    """A body as the provider sees it, which is all that the adversary sees, and how it reads it."""
+
+    def __init__(self, body: dict[str, Any], ask: Ask) -> None:
+        self.body = body
+        self.reading: Reading = READERS[ask.dialect](body, ask.model)
+
+
+def _sent(dialect: Dialect, request: Request, ask: Ask, *, output_cap: int | None) -> dict[str, Any]:
     sent: dict[str, Any] = json.loads(dialect.outgoing(request, ask.model, output_cap))
-    return READERS[ask.dialect](sent, ask.model)
+    return sent
 
 
 def _settled(
@@ -164,7 +187,8 @@ def _candidate(world: World, ask: Ask) -> Candidate:
 
 def _world(random: Random, ask: Ask, *, near: int, number: int) -> World:
     family = DIALECTS[ask.dialect].family
-    kind = random.choice(_OPENAI_KINDS) if family == "openai" else KINDS[family]
+    kinds = [KINDS[name] for name in ask.kinds] or _OPENAI_KINDS
+    kind = random.choice(kinds) if family == "openai" else KINDS[family]
     declares = random.random() < 0.3
     provider = Provider(
         name=f"p{number}",

@@ -89,7 +89,7 @@ def price(random: Random, *, seconds: int, near: int, dialect: str, tiers: dict[
         seconds=seconds,
         cards=cards,
         factors=factors,
-        fees={"web_search": random.choice((0, 10**10, 25 * 10**9))},
+        fees={"web_search": random.choice((0, 10**10, 25 * 10**9)), "file_search": random.choice((0, 25 * 10**8))},
         context=random.choice((None, max(1, near - 100), near, near + 1, 200_000, 1_000_000)),
         output_max=random.choice((None, 1000, 64_000, 128_000)),
     )
@@ -136,4 +136,4 @@ def _tiers(random: Random, family: str) -> tuple[str, ...]:
 
 
 def _scaled(rates: dict[str, int], by: Fraction) -> dict[str, int]:
-    return {name: int(rate * by) for name, rate in rates.items()}
+    return {name: rate * by.numerator // by.denominator for name, rate in rates.items()}

@@ -23,8 +23,9 @@ OVERSHOOT: Final = 16
 COMPLETIONS_CAP: Final = 16
 # [12] ten iterations of a server's loop, and the answer.
 CLAUDE_TURNS: Final = 11
-# [2.B] what a search of the smaller chat models brings in.
+# [2.B] what a search of the smaller chat models brings in; in Responses of these alone, and no usage shows it.
 SEARCH_TOKENS: Final = 8_000
+SEARCH_TOKENS_UNSEEN: Final = frozenset({"gpt-4o-mini", "gpt-4.1-mini"})
 # [5.C], what is approximate there with a quarter more.
 CLAUDE_TOOLS: Final = {
     "bash_20250124": 325,
@@ -63,6 +64,8 @@ DETAILS: Final = {
     ("gpt-5.4", "auto"): 3_000,
 }
 BESIDE_THE_CONTEXT: Final = frozenset({"gpt-4o-mini"})
+# [10.5] an image may have any number of tiles, or costs by a rule that nobody has published.
+IMAGES_OF_ANY_SIZE: Final = frozenset({"gemini-embedding-2"})
 
 
 @dataclass(slots=True)
@@ -91,6 +94,17 @@ class Reading:
     speed: str | None = None
     # Features of the server's own, with the number of uses that the request states.
     uses: dict[str, int | None] = field(default_factory=dict)
+    # [3] one number for all of a response's tools together, where there is one; of some a use costs several fees.
+    calls: int | None = None
+    counts_calls: bool = False
+    fees_each: int = 1
+    # What a use brings in that stands in no usage.
+    unseen: int = 0
+    # [12] the conversation may be summed up, and what the server holds may be read.
+    compacts: bool = False
+    held: int = 0
+    unbounded: bool = False
+    model: str = "m"
 
     def text(self, said: Json) -> None:
         if said:
@@ -104,7 +118,16 @@ class Reading:
         self.tokens += TOOL
         self.tooling = True
 
+    def whole(self, model: str = "", *, pages: bool = True, sound: bool = False) -> None:
+        """[10.5] what may be as long as the context; pages have images, which some models bill beside it."""
+        self.fills_context = True
+        self.pages, self.sound = self.pages or pages, self.sound or sound
+        self.unbounded = self.unbounded or (pages and model in BESIDE_THE_CONTEXT)
+
     def image(self, model: str, detail: str | None = None) -> None:
+        if model in IMAGES_OF_ANY_SIZE:
+            self.whole(model)
+            return
         most = DETAILS.get((model, detail or "auto"), IMAGES[model])
         if model in BESIDE_THE_CONTEXT:
             self.beside += most

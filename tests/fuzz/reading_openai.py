@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.fuzz.reading import COMPLETIONS_CAP, PART, Json, Reading, called, printed, with_schema
+from tests.fuzz.reading import (
+    COMPLETIONS_CAP,
+    PART,
+    SEARCH_TOKENS,
+    SEARCH_TOKENS_UNSEEN,
+    Json,
+    Reading,
+    called,
+    printed,
+    with_schema,
+)
 
 _LONG = "12h"
 
@@ -27,7 +37,7 @@ def chat(body: dict[str, Any], model: str) -> Reading:
         if body.get(name) is not None:
             read.tokens += printed(body[name])
     if body.get("web_search_options") is not None:
-        read.uses["web_search"] = None
+        read.uses["web_search"], read.unseen = None, SEARCH_TOKENS
     for word in _strings(body.get("stop")):
         read.text(word)
     if body.get("prediction"):
@@ -60,7 +70,7 @@ def embeddings(body: dict[str, Any], _model: str) -> Reading:
 
 
 def responses(body: dict[str, Any], model: str) -> Reading:
-    read = Reading(writes=True)
+    read = Reading(writes=True, model=model, calls=body.get("max_tool_calls"))
     if isinstance(body["input"], str):
         read.text(body["input"])
         read.part()
@@ -71,8 +81,11 @@ def responses(body: dict[str, Any], model: str) -> Reading:
         read.text(body["instructions"])
         read.part()
     for tool in body.get("tools") or []:
-        read.tool()
-        read.tokens += with_schema(tool, tool.get("parameters"))
+        _tool(read, tool, model)
+    for name in ("previous_response_id", "conversation"):
+        if body.get(name) is not None:
+            read.held += 1
+            read.whole(model)
     shape = (body.get("text") or {}).get("format") or {}
     if shape:
         read.tooling = read.tooling or shape["type"] != "text"
@@ -114,7 +127,7 @@ def _content(read: Reading, content: Json, model: str) -> None:
             case "input_audio":
                 read.fills_context = read.sound = True
             case "file" | "input_file":
-                read.fills_context = read.pages = True
+                read.whole(model)
                 read.text((part.get("file") or part).get("filename"))
             case "refusal":
                 read.text(part["refusal"])
@@ -123,9 +136,23 @@ def _content(read: Reading, content: Json, model: str) -> None:
         read.long_write = read.long_write or (part.get("prompt_cache_breakpoint") or {}).get("ttl") == _LONG
 
 
-def _item(read: Reading, item: dict[str, Any], model: str) -> None:
+def _item(read: Reading, item: dict[str, Any], model: str) -> None:  # noqa: C901 - one flat list of what there is
     read.part()
-    match item.get("type", "message"):
+    match item.get("type", "message" if "role" in item else "item_reference"):
+        case "item_reference":
+            # [12] nobody says what is held there.
+            read.held += 1
+            read.whole(model)
+        case "web_search_call" | "file_search_call":
+            # What was found then may be read again from wherever it is kept.
+            read.whole(model)
+        case "computer_call_output":
+            read.image(model, "original")
+        case "computer_call" | "tool_search_call":
+            read.tokens += printed(item)
+        case "additional_tools" | "tool_search_output":
+            for tool in item["tools"]:
+                _tool(read, tool, model)
         case "message":
             _content(read, item["content"], model)
         case "function_call":
@@ -141,6 +168,23 @@ def _item(read: Reading, item: dict[str, Any], model: str) -> None:
         case _:
             _content(read, item["output"], model)
             read.text(item.get("call_id"))
+
+
+def _tool(read: Reading, tool: dict[str, Any], model: str) -> None:
+    """[3, 12] a tool of the caller's own, a number of them under one name, or one that runs at the server."""
+    read.tool()
+    read.tokens += with_schema(tool, tool.get("parameters"))
+    for inner in tool.get("tools") or []:
+        read.tool()
+        read.tokens += with_schema(inner, inner.get("parameters")) - printed(inner)
+    if tool["type"].startswith("web_search"):
+        read.uses["web_search"], read.counts_calls = None, True
+        read.unseen = SEARCH_TOKENS if model in SEARCH_TOKENS_UNSEEN else 0
+        if "image" in (tool.get("search_content_types") or []):
+            read.fees_each = 2
+            read.whole(model)
+    if tool["type"] == "file_search":
+        read.uses["file_search"], read.counts_calls = None, True
 
 
 def _prompts(read: Reading, given: Json) -> int:

@@ -23,6 +23,10 @@ def messages(body: dict[str, Any], model: str) -> Reading:
         for feature in ("web_search", "web_fetch"):
             if kind.startswith(feature):
                 read.uses[feature] = tool["max_uses"]
+    for edit in (body.get("context_management") or {}).get("edits") or []:
+        if edit["type"].startswith("compact"):
+            read.compacts = True
+            read.text(edit.get("instructions"))
     shape = (body.get("output_config") or {}).get("format")
     if shape:
         read.tooling = True
@@ -44,9 +48,10 @@ def generate_content(body: dict[str, Any], model: str) -> Reading:
         for part in content.get("parts", []):
             _part(read, part, model)
     for tool in body.get("tools", []):
-        for function in tool.get("functionDeclarations", []):
-            read.tool()
-            read.tokens += with_schema(function, function.get("parametersJsonSchema"))
+        _gemini_tool(read, tool)
+    if "cachedContent" in body:
+        read.held += 1
+        read.whole(sound=True)
     config = body.get("generationConfig", {})
     for name in ("responseSchema", "responseJsonSchema"):
         if name in config:
@@ -60,6 +65,18 @@ def generate_content(body: dict[str, Any], model: str) -> Reading:
     read.cap = config.get("maxOutputTokens")
     read.choices = config.get("candidateCount", 1)
     read.tier = body.get("serviceTier")
+    return read
+
+
+def embed_content(body: dict[str, Any], model: str) -> Reading:
+    """[4] one content, or several that are read each in a context of its own; numbers come back, and no tokens."""
+    several = body.get("requests") or [body]
+    read = Reading(has_output=False, cap=0, reads_cache=False, inputs=len(several))
+    for one in several:
+        read.part()
+        read.text(one.get("title"))
+        for part in one["content"].get("parts", []):
+            _part(read, part, model)
     return read
 
 
@@ -151,10 +168,11 @@ def _block(read: Reading, block: dict[str, Any], model: str) -> None:
         case "redacted_thinking":
             read.text(block["data"])
             read.hidden_blocks += 1
-        case "tool_use":
+        case "tool_use" | "server_tool_use":
             read.text(block["name"])
             read.text(block["id"])
             read.tokens += printed(block["input"])
+            read.text((block.get("caller") or {}).get("tool_id"))
         case "tool_result":
             read.text(block["tool_use_id"])
             _content(read, block.get("content"), model)
@@ -166,10 +184,25 @@ def _block(read: Reading, block: dict[str, Any], model: str) -> None:
             source = block["source"]
             if source["type"] == "text" and not (block.get("citations") or {}).get("enabled"):
                 read.text(source["data"])
+            elif source["type"] == "content" and not (block.get("citations") or {}).get("enabled"):
+                _content(read, source["content"], model)
             else:
                 read.fills_context = read.pages = True
         case _:
             read.fills_context = read.pages = True
+
+
+def _gemini_tool(read: Reading, tool: dict[str, Any]) -> None:
+    for function in tool.get("functionDeclarations", []):
+        read.tool()
+        read.tokens += with_schema(function, function.get("parametersJsonSchema"))
+    for name, feature in (("googleSearch", "web_search"), ("urlContext", "web_fetch")):
+        if name in tool:
+            read.tool()
+            read.tokens += printed(tool[name])
+            read.uses[feature] = None
+            # Under an address may be pages and images; what is found by searching is text.
+            read.pages = read.pages or name == "urlContext"
 
 
 def _part(read: Reading, part: dict[str, Any], model: str) -> None:
@@ -184,6 +217,8 @@ def _part(read: Reading, part: dict[str, Any], model: str) -> None:
             read.text(part[kind]["name"])
             read.text(part[kind].get("id"))
             read.tokens += printed(part[kind].get(inner, {}))
+    for inside in part.get("functionResponse", {}).get("parts", []):
+        _part(read, inside, model)
     if "inlineData" in part:
         kind = part["inlineData"]["mimeType"]
         if kind.startswith("image/"):

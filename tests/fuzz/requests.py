@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any, Final
 
@@ -13,10 +12,10 @@ from tests.fuzz.reading import AT_BEDROCK, IMAGES
 
 Body = dict[str, Any]
 
-_OPENAI_MODELS: Final = tuple(name for name in IMAGES if name.startswith(("gpt", "o")))
-_CLAUDE_MODELS: Final = tuple(name for name in IMAGES if name.startswith("claude"))
+OPENAI_MODELS: Final = tuple(name for name in IMAGES if name.startswith(("gpt", "o")))
+CLAUDE_MODELS: Final = tuple(name for name in IMAGES if name.startswith("claude"))
 _BEDROCK_MODELS: Final = tuple(AT_BEDROCK)
-_IMAGE: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
+IMAGE: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg=="
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,21 +28,25 @@ class Ask:
     query: str = ""
     path: dict[str, str] = field(default_factory=dict)
     streams: bool = False
+    # The kinds of provider that it is sent to, where not any of the family.
+    kinds: tuple[str, ...] = ()
+    # What of it nobody can bound: it has to be refused by this name.
+    refused: str | None = None
 
 
 def chat(random: Random) -> Ask:
-    model = random.choice(_OPENAI_MODELS)
+    model = random.choice(OPENAI_MODELS)
     # Of a whole document nobody says what it costs where images are billed beside the context.
     whole = random.random() < 0.05 and model != "gpt-4o-mini"
     messages = [_chat_message(random, whole=whole) for _ in range(random.randrange(1, 5))]
     body: Body = {"model": model, "messages": messages}
-    _cap(random, body, "max_tokens", "max_completion_tokens")
+    cap(random, body, "max_tokens", "max_completion_tokens")
     if random.random() < 0.3:
         body["n"] = random.choice((1, 2, 3, 128))
     if random.random() < 0.4:
         body["tools"] = [_chat_tool(random) for _ in range(random.randrange(1, 4))]
     if random.random() < 0.1:
-        body["functions"] = [_function(random)]
+        body["functions"] = [function(random)]
     if random.random() < 0.2:
         shape = {"name": values.name(random), "schema": values.schema(random)}
         kind = random.choice(("text", "json_object", "json_schema"))
@@ -58,13 +61,13 @@ def chat(random: Random) -> Ask:
         body["web_search_options"] = {"search_context_size": "high"}
     if random.random() < 0.2:
         body["prompt_cache_options"] = {"mode": "explicit", "ttl": random.choice(("30m", "12h"))}
-    return _openai(random, "openai", model, body)
+    return openai(random, "openai", model, body)
 
 
 def completions(random: Random) -> Ask:
-    model = random.choice(_OPENAI_MODELS)
+    model = random.choice(OPENAI_MODELS)
     body: Body = {"model": model, "prompt": _prompt(random)}
-    _cap(random, body, "max_tokens")
+    cap(random, body, "max_tokens")
     for name in ("n", "best_of"):
         if random.random() < 0.3:
             body[name] = random.choice((1, 2, 7))
@@ -72,44 +75,44 @@ def completions(random: Random) -> Ask:
         body["suffix"] = values.text(random)
     if random.random() < 0.1:
         body["stop"] = [values.text(random)]
-    return _openai(random, "openai-completions", model, body, tiers=False)
+    return openai(random, "openai-completions", model, body, tiers=False)
 
 
 def embeddings(random: Random) -> Ask:
-    model = random.choice(_OPENAI_MODELS)
+    model = random.choice(OPENAI_MODELS)
     return Ask("openai-embeddings", model, {"model": model, "input": _prompt(random)})
 
 
 def responses(random: Random) -> Ask:
-    model = random.choice(_OPENAI_MODELS)
-    items = [_response_item(random) for _ in range(random.randrange(1, 5))]
+    model = random.choice(OPENAI_MODELS)
+    items = [response_item(random) for _ in range(random.randrange(1, 5))]
     body: Body = {"model": model, "input": items if random.random() < 0.85 else values.text(random)}
-    _cap(random, body, "max_output_tokens")
+    cap(random, body, "max_output_tokens")
     if random.random() < 0.4:
         body["instructions"] = values.text(random)
     if random.random() < 0.4:
-        body["tools"] = [{"type": "function", **_function(random)} for _ in range(random.randrange(1, 4))]
+        body["tools"] = [{"type": "function", **function(random)} for _ in range(random.randrange(1, 4))]
     if random.random() < 0.2:
         shape = {"type": "json_schema", "name": "x", "schema": values.schema(random)}
         body["text"] = {"format": random.choice((shape, {"type": "text"}, {"type": "json_object"}))}
     if random.random() < 0.2:
         body["prompt_cache_options"] = {"mode": "implicit", "ttl": random.choice(("30m", "12h"))}
-    return _openai(random, "openai-responses", model, body)
+    return openai(random, "openai-responses", model, body)
 
 
 def messages(random: Random) -> Ask:
-    model = random.choice(_CLAUDE_MODELS)
+    model = random.choice(CLAUDE_MODELS)
     body: Body = {
         "model": model,
         "max_tokens": random.choice((0, 1, 40, 4096, random.randrange(10_000))),
-        "messages": [_claude_message(random) for _ in range(random.randrange(1, 5))],
+        "messages": [claude_message(random) for _ in range(random.randrange(1, 5))],
     }
     if random.random() < 0.4:
         body["system"] = random.choice(
-            (values.text(random), [_cached(random, {"type": "text", "text": values.text(random)})])
+            (values.text(random), [cached(random, {"type": "text", "text": values.text(random)})])
         )
     if random.random() < 0.4:
-        body["tools"] = [_claude_tool(random) for _ in range(random.randrange(1, 4))]
+        body["tools"] = [claude_tool(random) for _ in range(random.randrange(1, 4))]
     if random.random() < 0.05:
         body["tools"] = [{"type": "web_search_20250305", "name": "web_search", "max_uses": random.randrange(1, 4)}]
     if random.random() < 0.03:
@@ -129,12 +132,12 @@ def messages(random: Random) -> Ask:
     ):
         if random.random() < 0.15:
             body[name] = random.choice(choices)
-    return _streaming(random, Ask("anthropic", model, _cached(random, body, rate=0.1)))
+    return streaming(random, Ask("anthropic", model, cached(random, body, rate=0.1)))
 
 
 def generate_content(random: Random) -> Ask:
     model = "gemini-3.8-flash"
-    body: Body = {"contents": [_gemini_content(random) for _ in range(random.randrange(1, 5))]}
+    body: Body = {"contents": [gemini_content(random) for _ in range(random.randrange(1, 5))]}
     config: Body = {}
     if random.random() < 0.7:
         config["maxOutputTokens"] = random.choice((1, 40, 4096, random.randrange(1, 10_000)))
@@ -189,31 +192,20 @@ def converse(random: Random) -> Ask:
     return Ask(dialect, model, body, "", {"model": model}, streams)
 
 
-DRAWN: Final[dict[str, Callable[[Random], Ask]]] = {
-    "openai": chat,
-    "openai-completions": completions,
-    "openai-embeddings": embeddings,
-    "openai-responses": responses,
-    "anthropic": messages,
-    "gemini": generate_content,
-    "bedrock-converse": converse,
-}
-
-
-def _openai(random: Random, dialect: str, model: str, body: Body, *, tiers: bool = True) -> Ask:
+def openai(random: Random, dialect: str, model: str, body: Body, *, tiers: bool = True) -> Ask:
     if tiers and random.random() < 0.2:
         body["service_tier"] = random.choice(("auto", "default", "flex", "priority", "fast"))
-    return _streaming(random, Ask(dialect, model, body))
+    return streaming(random, Ask(dialect, model, body))
 
 
-def _streaming(random: Random, ask: Ask) -> Ask:
+def streaming(random: Random, ask: Ask) -> Ask:
     streams = random.random() < 0.4
     if streams:
         ask.body["stream"] = True
-    return Ask(ask.dialect, ask.model, ask.body, ask.query, ask.path, streams)
+    return replace(ask, streams=streams)
 
 
-def _cap(random: Random, body: Body, *names: str) -> None:
+def cap(random: Random, body: Body, *names: str) -> None:
     for name in names:
         if random.random() < 0.5:
             body[name] = random.choice((1, 40, 4096, random.randrange(1, 10_000), None))
@@ -251,7 +243,7 @@ def _chat_message(random: Random, *, whole: bool) -> Body:
 def _chat_part(random: Random, *, whole: bool) -> Body:
     kind = random.random()
     if kind < 0.3:
-        url = random.choice((f"data:image/png;base64,{_IMAGE}", "https://example.com/a.png"))
+        url = random.choice((f"data:image/png;base64,{IMAGE}", "https://example.com/a.png"))
         image: Body = {"url": url}
         if random.random() < 0.5:
             image["detail"] = random.choice(("auto", "low", "high", "original"))
@@ -283,7 +275,7 @@ def _dumped(random: Random, value: Any) -> str:
     return json.dumps(value, ensure_ascii=random.random() < 0.5, separators=random.choice((None, (",", ":"))))
 
 
-def _function(random: Random) -> Body:
+def function(random: Random) -> Body:
     function: Body = {"name": values.name(random), "parameters": values.schema(random)}
     if random.random() < 0.7:
         function["description"] = values.text(random)
@@ -293,10 +285,10 @@ def _function(random: Random) -> Body:
 def _chat_tool(random: Random) -> Body:
     if random.random() < 0.1:
         return {"type": "custom", "custom": {"name": values.name(random), "description": values.text(random)}}
-    return {"type": "function", "function": _function(random)}
+    return {"type": "function", "function": function(random)}
 
 
-def _response_item(random: Random) -> Body:
+def response_item(random: Random) -> Body:
     kind = random.randrange(6)
     if kind == 0:
         return {"type": "function_call", "call_id": "c", "name": values.name(random), "arguments": _arguments(random)}
@@ -311,11 +303,11 @@ def _response_item(random: Random) -> Body:
     part = "output_text" if role == "assistant" else "input_text"
     content: list[Body] = [{"type": part, "text": values.text(random)} for _ in range(random.randrange(4))]
     if role == "user" and random.random() < 0.3:
-        content.append({"type": "input_image", "image_url": f"data:image/png;base64,{_IMAGE}", "detail": "auto"})
+        content.append({"type": "input_image", "image_url": f"data:image/png;base64,{IMAGE}", "detail": "auto"})
     return {"type": "message", "role": role, "content": content}
 
 
-def _cached(random: Random, holder: Body, *, rate: float = 0.08) -> Body:
+def cached(random: Random, holder: Body, *, rate: float = 0.08) -> Body:
     if random.random() < rate:
         holder["cache_control"] = random.choice(
             ({"type": "ephemeral"}, {"type": "ephemeral", "ttl": "5m"}, {"type": "ephemeral", "ttl": "1h"})
@@ -323,18 +315,18 @@ def _cached(random: Random, holder: Body, *, rate: float = 0.08) -> Body:
     return holder
 
 
-def _claude_message(random: Random) -> Body:
+def claude_message(random: Random) -> Body:
     role = random.choice(("user", "assistant"))
     if random.random() < 0.4:
         return {"role": role, "content": values.text(random)}
     blocks = _ASSISTANT_BLOCKS if role == "assistant" else _USER_BLOCKS
     return {
         "role": role,
-        "content": [_cached(random, random.choice(blocks)(random)) for _ in range(random.randrange(1, 4))],
+        "content": [cached(random, random.choice(blocks)(random)) for _ in range(random.randrange(1, 4))],
     }
 
 
-def _text_block(random: Random) -> Body:
+def text_block(random: Random) -> Body:
     return {"type": "text", "text": values.text(random)}
 
 
@@ -352,7 +344,7 @@ def _thinking(random: Random) -> Body:
 def _image_block(random: Random) -> Body:
     source = random.choice(
         (
-            {"type": "base64", "media_type": "image/png", "data": _IMAGE},
+            {"type": "base64", "media_type": "image/png", "data": IMAGE},
             {"type": "url", "url": "https://example.com/a.png"},
         )
     )
@@ -374,16 +366,16 @@ def _document_block(random: Random) -> Body:
 def _tool_result(random: Random) -> Body:
     block: Body = {"type": "tool_result", "tool_use_id": "toolu_1"}
     if random.random() < 0.8:
-        inner = [random.choice((_text_block, _image_block))(random) for _ in range(random.randrange(3))]
+        inner = [random.choice((text_block, _image_block))(random) for _ in range(random.randrange(3))]
         block["content"] = random.choice((values.text(random), inner))
     return block
 
 
-_ASSISTANT_BLOCKS: Final = (_text_block, _tool_use, _thinking)
-_USER_BLOCKS: Final = (_text_block, _text_block, _image_block, _tool_result, _tool_result, _document_block)
+_ASSISTANT_BLOCKS: Final = (text_block, _tool_use, _thinking)
+_USER_BLOCKS: Final = (text_block, text_block, _image_block, _tool_result, _tool_result, _document_block)
 
 
-def _claude_tool(random: Random) -> Body:
+def claude_tool(random: Random) -> Body:
     if random.random() < 0.15:
         return random.choice(
             (
@@ -395,26 +387,30 @@ def _claude_tool(random: Random) -> Body:
     tool: Body = {"name": values.name(random), "input_schema": values.schema(random)}
     if random.random() < 0.7:
         tool["description"] = values.text(random)
-    return _cached(random, tool)
+    return cached(random, tool)
 
 
-def _gemini_content(random: Random) -> Body:
+def gemini_content(random: Random) -> Body:
     role = random.choice(("user", "model"))
-    return {"role": role, "parts": [_gemini_part(random) for _ in range(random.randrange(1, 4))]}
+    return {"role": role, "parts": [gemini_part(random) for _ in range(random.randrange(1, 4))]}
 
 
-def _gemini_part(random: Random) -> Body:
+def gemini_part(random: Random) -> Body:
     kind = random.random()
     if kind < 0.1:
         return {"functionCall": {"name": values.name(random), "args": values.json_object(random)}}
     if kind < 0.2:
         return {"functionResponse": {"name": values.name(random), "response": values.json_object(random)}}
     if kind < 0.3:
-        return {"inlineData": {"mimeType": "image/png", "data": _IMAGE}}
+        return {"inlineData": {"mimeType": "image/png", "data": IMAGE}}
     if kind < 0.32:
         return {"inline_data": {"mime_type": random.choice(("application/pdf", "audio/wav")), "data": "JVBE"}}
     if kind < 0.33:
         return {"fileData": {"mimeType": "video/mp4", "fileUri": "https://example.com/v"}}
+    if kind < 0.35:
+        inner = random.choice(({"mimeType": "image/png", "data": IMAGE}, {"mimeType": "audio/wav", "data": "AAAA"}))
+        called = {"name": values.name(random), "response": values.json_object(random)}
+        return {"functionResponse": called | {"parts": [{"inlineData": inner}]}}
     if kind < 0.4:
         return {"text": random.choice(("", values.text(random))), "thoughtSignature": "c2ln" * random.randrange(1, 9)}
     return {"text": values.text(random)}
@@ -446,7 +442,7 @@ def _converse_message(random: Random) -> Body:
 
 
 def _converse_image(_: Random) -> Body:
-    return {"image": {"format": "png", "source": {"bytes": _IMAGE}}}
+    return {"image": {"format": "png", "source": {"bytes": IMAGE}}}
 
 
 def _converse_block(random: Random, role: str) -> Body:

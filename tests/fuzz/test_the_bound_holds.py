@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import inspect
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -15,13 +16,15 @@ import pytest
 import spendgate.core.bound
 import spendgate.core.intake
 import spendgate.dialects.measure
+from spendgate.core.feature import loop_of
 from spendgate.core.price import PriceRow, RateCard
-from spendgate.core.request import RequestFacts
-from spendgate.dialects import anthropic_messages, openai_chat
-from tests.fuzz import answers, bill, prices, reading, reading_openai, reading_others, requests, values
+from spendgate.core.request import Demand, RequestFacts
+from spendgate.dialects import anthropic_messages, gemini_embeddings, openai_chat, openai_responses_measure
+from tests.fuzz import answers, bill, prices, reading, reading_openai, reading_others, requests, requests_served, values
 from tests.fuzz.__main__ import smallest
 from tests.fuzz.case import drawn, run
-from tests.fuzz.requests import DRAWN
+from tests.fuzz.requests import Ask
+from tests.fuzz.requests_served import DRAWN
 from tests.fuzz.tally import batch
 
 CASES = 250
@@ -40,7 +43,7 @@ def test_no_bill_is_above_the_bound_and_none_is_settled_for_less_or_more(dialect
 
 @pytest.mark.parametrize(
     "module",
-    [answers, bill, prices, reading, reading_openai, reading_others, requests, values],
+    [answers, bill, prices, reading, reading_openai, reading_others, requests, requests_served, values],
     ids=lambda m: m.__name__,
 )
 def test_the_adversary_knows_nothing_of_the_product(module: Any) -> None:
@@ -117,6 +120,37 @@ def _no_hidden_thinking(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(spendgate.core.intake, "_hidden", lambda *_: 0)
 
 
+def _each_tool_once(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spendgate.core.intake, "loop_of", lambda facts: replace(loop_of(facts), turns=1))
+
+
+def _no_fees(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spendgate.core.bound, "fees_bound", lambda _facts, _row: 0)
+
+
+def _one_fee_a_use(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(openai_responses_measure, "Demand", lambda **said: Demand(**(said | {"fees_each": 1})))
+
+
+def _nothing_unseen(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(openai_responses_measure, "SEARCH_TOKENS", 0)
+
+
+def _summaries_within_the_cap(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(spendgate.core.bound, "uncapped_output", lambda *_, overshoot: 0 * overshoot)
+
+
+def _no_images_under_an_address(patch: pytest.MonkeyPatch) -> None:
+    of_media = spendgate.core.intake.rates_of_media
+    patch.setattr(
+        spendgate.core.bound, "rates_of_media", lambda facts, rates: of_media(replace(facts, demands=()), rates)
+    )
+
+
+def _one_context_for_all_inputs(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(gemini_embeddings, "RequestFacts", lambda **facts: RequestFacts(**(facts | {"inputs": 1})))
+
+
 @pytest.mark.parametrize(
     ("mutate", "dialect"),
     [
@@ -137,6 +171,16 @@ def _no_hidden_thinking(patch: pytest.MonkeyPatch) -> None:
         (_first_row_only, "openai"),
         (_no_factors, "openai"),
         (_no_hidden_thinking, "anthropic"),
+        (_each_tool_once, "openai-responses-served"),
+        (_each_tool_once, "anthropic-served"),
+        (_each_tool_once, "gemini-served"),
+        (_no_fees, "openai-responses-served"),
+        (_no_fees, "gemini-served"),
+        (_one_fee_a_use, "openai-responses-served"),
+        (_nothing_unseen, "openai-responses-served"),
+        (_summaries_within_the_cap, "anthropic-served"),
+        (_no_images_under_an_address, "gemini-served"),
+        (_one_context_for_all_inputs, "gemini-embeddings"),
     ],
 )
 def test_a_bound_that_forgets_something_is_found_out(
@@ -147,6 +191,18 @@ def test_a_bound_that_forgets_something_is_found_out(
     found = (number for number in range(1500) if run(drawn(dialect, f"{SEED}/{number}"), f"{SEED}/{number}").wrong)
 
     assert next(found, None) is not None
+
+
+def test_what_nobody_can_bound_is_found_out_where_it_is_admitted_or_refused_for_something_else() -> None:
+    asks = [drawn("anthropic-served", f"{SEED}/{number}") for number in range(100)]
+    named = next(ask for ask in asks if ask.refused)
+    plain = Ask(
+        "openai", "gpt-4o", {"model": "gpt-4o", "max_tokens": 1, "messages": [{"role": "user", "content": "a"}]}
+    )
+
+    assert run(named, "1").wrong is None
+    assert run(replace(named, refused="another"), "1").wrong == "it was refused without another"
+    assert run(replace(plain, refused="content"), "1").wrong == "it was admitted, and nothing bounds its content"
 
 
 def test_what_goes_wrong_is_made_smaller_until_only_the_cause_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from spendgate.core.feature import SERVER_STATE, loop_of
+from spendgate.core.feature import COMPACTION, SERVER_STATE, loop_of
 from spendgate.core.kind import kind_of
 from spendgate.core.media import SOUND, Media, filling, media_tokens
 from spendgate.core.price import PriceRow, Rates
@@ -109,10 +109,12 @@ def context_of(rows: Sequence[PriceRow]) -> int | None:
 def rates_of_media(facts: RequestFacts, rates: Rates) -> tuple[int, ...]:
     """Return the rates of the modalities that a request brings; CostBoundUnknown where one has none.
 
-    An image without a rate of its own costs what text does. A document has pages that are images, and a file may be sound.
+    An image without a rate of its own costs what text does. A document has pages that are images, and a file may be sound;
+    what the provider finds may be either of the first two (Gemini reads images and PDF under an address).
     """
     found = []
-    if any(item.kind in _SEEN for item in facts.media) and rates.image_input is not None:
+    seen = any(item.kind in _SEEN for item in facts.media) or any(one.feature != COMPACTION for one in facts.demands)
+    if seen and rates.image_input is not None:
         found.append(rates.image_input)
     sound = next((item for item in facts.media if item.kind in SOUND), None)
     if sound is not None:

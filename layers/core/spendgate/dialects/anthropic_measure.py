@@ -85,6 +85,7 @@ class Measured:
             case "tool_use" | "server_tool_use":
                 self.text += text_bytes(block["name"]) + text_bytes(block["id"])
                 self.text += text_bytes(block.get("toolset_name") or "")
+                self.text += text_bytes((block.get("caller") or {}).get("tool_id", ""))
                 self.json += json_bytes(block["input"])
             case "image":
                 self.media.add("image", place)
