@@ -36,10 +36,12 @@ class Stored:
 
 
 def deploy(config: Config, shipped: Sequence[PriceRow], catalogue: Catalogue, *, now: datetime, log: Log) -> Stored:
-    """Add every shipped row that is not stored; ConfigurationInvalid where no price is in force afterwards.
+    """Add every shipped row that is not stored; ConfigurationInvalid where no price is in force afterwards, or the data is newer.
 
     ``age_days`` is the age of the newest look at any provider's page, so that it rises only where nobody looks any more.
     """
+    # First: a deployment of code that is older than the data ends here, and is rolled back.
+    config.claim_data()
     rows = deployed_rows(shipped, config.providers(), catalogue)
     report = load(config, rows, now=now, by=LOADER)
     stored = config.all_prices()

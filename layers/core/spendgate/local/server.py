@@ -110,6 +110,7 @@ async def running(
         # Once more after the server has ended, for a call that came in while the others were waited for.
         stack.push_async_callback(closing)
         create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
+        wired.config.claim_data()
         admin = Admin(
             wired.ledger,
             wired.config,

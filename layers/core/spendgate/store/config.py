@@ -15,7 +15,7 @@ from spendgate.core.key import Key
 from spendgate.core.price import PriceRow
 from spendgate.core.route import Candidate, Framing, Provider, Route
 from spendgate.core.window import instant, parse_instant
-from spendgate.errors import BudgetMissing, RevisionConflict
+from spendgate.errors import BudgetMissing, ConfigurationInvalid, Problem, RevisionConflict
 from spendgate.store import events, items
 from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 _Priced = tuple[PriceRow, list[Step]]
 
+# Of the data model, docs/data-model.md. It rises with what an older version of the code must not go on with, and with nothing else.
+DATA_VERSION: Final = 1
+_DATA: Final = {"pk": "META#data", "sk": "META"}
 _MANAGED: Final = {"pk": "META#managed", "sk": "META"}
 _ALERTS: Final = {"pk": "META#alerts", "sk": "META"}
 _CATALOGUE: Final = {"pk": "META#catalogue", "sk": "META"}
@@ -224,6 +227,25 @@ class Config:
         """Write how old the shipped prices are."""
         item = encode_item({**_CATALOGUE, **asdict(state)})
         persist(lambda: self.client.put_item(TableName=self.table, Item=item), self.timing)
+
+    # -- the data model ----------------------------------------------------------------------------------------------
+
+    def claim_data(self) -> None:
+        """Record that this version of the data model is in use; ConfigurationInvalid where the tables hold a newer one."""
+        item = self._get(_DATA)
+        found = 0 if item is None else item["version"]
+        if found > DATA_VERSION:
+            raise ConfigurationInvalid(
+                [
+                    Problem(
+                        "",
+                        f"the tables hold version {found} of the data model, and this code knows {DATA_VERSION}: deploy a newer one",
+                    )
+                ]
+            )
+        if found < DATA_VERSION:
+            stored = encode_item({**_DATA, "version": DATA_VERSION})
+            persist(lambda: self.client.put_item(TableName=self.table, Item=stored), self.timing)
 
     # -- within ------------------------------------------------------------------------------------------------------
 
