@@ -9,10 +9,12 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 LOCKED := $(VENV)/.locked
 INSTALLED := $(VENV)/.installed
-# Three more, of the deployment alone: the emulator with AWS's runtime of Lambda, SAM, and checkov; see pyproject.toml, dependency-groups.
+# More of them, see pyproject.toml, dependency-groups: of the deployment alone, the emulator with AWS's runtime of Lambda,
+# SAM and checkov; and everything with the fuzzers beside it.
 EMULATOR := .venv-deploy
 SAM := .venv-sam
 CHECKOV := .venv-checkov
+FUZZERS := .venv-fuzz
 
 # Folders of code that exist so far; mypy refuses an empty one.
 CODE := layers/core/spendgate tests \
@@ -21,7 +23,7 @@ CODE := layers/core/spendgate tests \
 	$(if $(wildcard tools/*.py),tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help local demo test deploy-test deploy release-check fuzz check format bench catalogue agents lock clean install
+.PHONY: help local demo test deploy-test deploy release-check fuzz fuzz-parsers fuzz-http check format bench catalogue agents lock clean install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -48,6 +50,12 @@ release-check: $(INSTALLED) ## look at a deployed stack as its users do; ARGS="-
 
 fuzz: $(INSTALLED) ## requests against a provider that bills the worst it may; ARGS="--cases 1000000 --seed 7"
 	@PYTHONPATH=.:layers/core $(RUN) -m tests.fuzz $(ARGS)
+
+fuzz-parsers: $(FUZZERS)/.locked ## the parsers under a coverage-guided fuzzer; ARGS="--seconds 600 --target json"
+	@PYTHONPATH=.:layers/core $(FUZZERS)/bin/python -m tests.parsers $(ARGS)
+
+fuzz-http: $(FUZZERS)/.locked ## the gateway and the admin API under schemathesis; ARGS="--examples 1000 --seed 7"
+	@PYTHONPATH=.:layers/core $(FUZZERS)/bin/python -m tests.surface $(ARGS)
 
 check: $(INSTALLED) ## ruff and mypy, strict
 	@$(RUN) -m ruff check $(CODE)
@@ -80,11 +88,14 @@ lock: $(INSTALLED) ## resolve requirements.lock anew; ARGS=--upgrade for newer v
 	@for group in deploy sam checkov; do $(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
 		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' \
 		--group pyproject.toml:$$group $(ARGS) --output-file requirements-$$group.lock; done
+	@$(VENV)/bin/uv pip compile --no-config --quiet --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-emit-find-links --custom-compile-command 'make lock' --constraints requirements.lock \
+		--extra local --extra dev --group fuzz $(ARGS) --output-file requirements-fuzz.lock pyproject.toml
 	@if grep -nE '://|^ *--(find-links|index-url|extra-index-url|trusted-host)' requirements*.lock layers/core/requirements.txt; then \
 		echo 'make: a lock names a host or a path (see above)' >&2; exit 1; fi
 
 clean: ## remove .venv and every cache; the gateway's state in .spendgate stays
-	@rm -rf $(VENV) $(EMULATOR) $(SAM) $(CHECKOV) .aws-sam .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
+	@rm -rf $(VENV) $(EMULATOR) $(SAM) $(CHECKOV) $(FUZZERS) .aws-sam .mypy_cache .pytest_cache .ruff_cache .hypothesis .coverage htmlcov layers/core/*.egg-info
 	@find layers functions tests tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 # $(call sync,PYTHON,LOCK): by uv, which takes seconds where pip needs minutes; by pip where only pip is told of a registry.
@@ -107,7 +118,7 @@ $(LOCKED): requirements.lock
 	@$(call sync,$(RUN),$<)
 	@touch $@
 
-$(EMULATOR)/.locked $(SAM)/.locked $(CHECKOV)/.locked: .venv-%/.locked: requirements-%.lock $(LOCKED)
+$(EMULATOR)/.locked $(SAM)/.locked $(CHECKOV)/.locked $(FUZZERS)/.locked: .venv-%/.locked: requirements-%.lock $(LOCKED)
 	@echo 'Making .venv-$* (once, about a minute) ...' >&2
 	@$(RUN) -m pip install --quiet --disable-pip-version-check 'uv==$(UV_VERSION)'
 	@$(PYTHON) -m venv --clear .venv-$*

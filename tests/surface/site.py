@@ -1,0 +1,134 @@
+"""The gateway and the admin API on loopback with their OpenAPI documents, for whoever makes up requests from these."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from starlette.applications import Starlette
+
+from spendgate.local.admin_api import admin_routes
+from spendgate.local.serving import served
+from tests.gateway.stand import FILE, Stand
+
+ROOT: Final = Path(__file__).parents[2]
+TOKEN: Final = "a-token-of-the-tests"
+METHODS: Final = ("get", "post", "delete", "put", "patch")
+_LIMITED: Final = "{usd: {day: 1000000, request: 1000}}"
+BUDGETS: Final = f"$: {{limits: {_LIMITED}, runs: {{limits: {_LIMITED}, expire_after: 24h, delegate: 1}}}}\n$/low: {{limits: {_LIMITED}}}"
+KEYS: Final = "$-key: {budget: $}\n$-other: {budget: $/low}"
+# What a request may name that is there; the rest of what is made up is not.
+MODELS: Final = (
+    "gpt",
+    "two",
+    "claude",
+    "claude-at-bedrock",
+    "gemini",
+    "seeing",
+    "embed",
+    "us.anthropic.claude-demo-v1:0",
+)
+_PRICES: Final = 'prices:\n  - {provider: gpt-host, model: new, input: "1", output: "2", from: 2026-01-01}\n'
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One HTTP surface: where it is, its document with real names put in, and the headers that open it."""
+
+    stand: Stand
+    url: str
+    document: dict[str, Any]
+    headers: Mapping[str, str]
+    log: io.StringIO
+
+    def unheard_of(self) -> str | None:
+        """Return what no input may cause, where it has happened: a fault in the log, or a reservation without an end."""
+        said = self.log.getvalue() + self.stand.log.getvalue()
+        if "Traceback" in said or "for a reason of ours" in said or "call failed" in said:
+            return said[-4000:]
+        open_ones = [one.id for one in self.stand.reservations() if one.state == "in_flight"]
+        return f"in flight: {open_ones}" if open_ones else None
+
+
+def gateway_site(stand: Stand) -> Site:
+    """Return the gateway's surface, with a key to all of its budgets."""
+    secrets = stand.open_all(BUDGETS, KEYS)
+    made = stand.post("/v1/runs", {"run": "known"}, secrets[f"{stand.root}-key"])
+    assert made.status_code == 201, made.text
+    reservation = stand.chat(secrets[f"{stand.root}-key"]).headers["x-spendgate-reservation"]
+    document = _named(
+        "gateway", {"model": MODELS, "run": ("known",), "x-spendgate-run": ("known", "r1"), "id": (reservation,)}
+    )
+    headers = {"authorization": f"Bearer {secrets[f'{stand.root}-key']}"}
+    return Site(stand, stand.url, document, headers, io.StringIO())
+
+
+@contextmanager
+def admin_site(stand: Stand) -> Iterator[Site]:
+    """Serve the admin API beside a gateway that has had a few calls."""
+    key = stand.open_all(BUDGETS, KEYS)[f"{stand.root}-key"]
+    stand.chat(key)
+    stand.behave("silent_close")
+    stand.chat(key)
+    stand.until(lambda: all(one.state != "in_flight" for one in stand.reservations()))
+    file = FILE.replace("URL", stand.provider_url)
+    budgets = (stand.root, f"{stand.root}/low")
+    document = _named(
+        "admin",
+        {
+            "path": budgets,
+            "budget": budgets,
+            "name": (f"{stand.root}-other", "new"),
+            "id": [one.id for one in stand.reservations()],
+            "action": ("settle", "release", "charge", "ask"),
+            "cost": ("0.01",),
+            "state": ("settled", "unknown"),
+            "file": (file, f"{file}budgets:\n  {stand.root}: {{limits: {{usd: {{day: 5}}}}}}\n", _PRICES),
+        },
+    )
+    log = io.StringIO()
+    handler = logging.StreamHandler(log)
+    logging.getLogger("spendgate").addHandler(handler)
+    serving = served(Starlette(routes=admin_routes(stand.admin, TOKEN)))
+    url = stand.run(serving.__aenter__())
+    try:
+        yield Site(stand, url, document, {"authorization": f"Bearer {TOKEN}"}, log)
+    finally:
+        stand.run(serving.__aexit__(None, None, None))
+        logging.getLogger("spendgate").removeHandler(handler)
+
+
+def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Return method, path and description of every operation."""
+    for path, item in document["paths"].items():
+        for method in METHODS:
+            if method in item:
+                yield method.upper(), path, item[method]
+
+
+def _named(name: str, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+    """Return a document in which fields and parameters of these names often have a value that is there."""
+    document: dict[str, Any] = json.loads((ROOT / "docs" / f"{name}-openapi.json").read_text(encoding="utf-8"))
+    # Whoever makes up keys beside the one that opens the surface is refused for having two of them.
+    del document["security"], document["components"]["securitySchemes"]
+    choices = {field: list(values) for field, values in known.items()}
+    for schema in document["components"]["schemas"].values():
+        if schema.get("type") == "object" and "properties" in schema:
+            for field in schema["properties"].keys() & choices.keys():
+                schema["properties"][field] = _either(choices[field], schema["properties"][field])
+    for _, _, operation in operations(document):
+        for parameter in operation.get("parameters", ()):
+            if parameter["name"] in choices:
+                parameter["schema"] = _either(choices[parameter["name"]], parameter["schema"])
+    return document
+
+
+def _either(values: list[str], schema: dict[str, Any]) -> dict[str, Any]:
+    return {"anyOf": [{"enum": values}, copy.deepcopy(schema)]}
