@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from spendgate.core.alert import Alert, AlertPolicy, CatalogueState
 from spendgate.core.block import Shape
 from spendgate.core.bound import Quote
-from spendgate.core.budget import Amounts, BudgetPolicy, Limit, Stop, prefixes
+from spendgate.core.budget import Amounts, BudgetPolicy, Limit, Stop, TemporaryLimits, prefixes
 from spendgate.core.event import Event
 from spendgate.core.key import Key
 from spendgate.core.price import PriceRow, Terms
@@ -41,8 +41,8 @@ LEDGER: Final = "ledger"
 CONFIG: Final = "config"
 
 _PATHS: Final = ("a", "a/b", "a/b/c", "a/d", "e")
-_MEASURES: Final[tuple[Measure, ...]] = ("usd", "requests", "tokens")
-_WINDOWS: Final[tuple[Window, ...]] = ("minute", "hour", "day", "month", "life")
+_MEASURES: Final[tuple[Measure, ...]] = ("usd", "usd", "requests", "tokens")
+_WINDOWS: Final[tuple[Window, ...]] = ("minute", "hour", "hour", "day", "month", "life")
 _NAMES: Final = ("one", "two", "three")
 _WEIGHTS: Final = {
     "reserve": 30,
@@ -52,8 +52,8 @@ _WEIGHTS: Final = {
     "show": 3,
     "put_off": 2,
     "trim": 3,
-    "stop": 2,
-    "resume": 3,
+    "stop": 1,
+    "resume": 5,
     "latch": 1,
     "lift": 2,
     "read": 8,
@@ -111,8 +111,8 @@ class History:
     def _put(self, path: str, rev: int | None) -> None:
         pairs = [(measure, window) for measure in _MEASURES for window in _WINDOWS]
         limits = [
-            Limit(measure=measure, window=window, maximum=self.random.choice((1, 60, 300, 1000, 1000, 10**20)))
-            for measure, window in self.random.sample(pairs, self.random.randrange(3))
+            Limit(measure=measure, window=window, maximum=self.random.choice((60, 200, 300, 300, 1000, 10**20)))
+            for measure, window in dict.fromkeys(self.random.choices(pairs, k=self.random.randrange(3)))
         ]
         policy = BudgetPolicy(
             path=path,
@@ -140,7 +140,13 @@ class History:
 
     def _resume(self) -> None:
         for path in _PATHS:
-            self.ledger.resume(path, self._event())
+            self.ledger.resume(path, self._event(), temporary=self.random.choice((None, self._temporary(path))))
+
+    def _temporary(self, path: str) -> TemporaryLimits | None:
+        held = self.policies.get(path, ())
+        raised = tuple(replace(one, maximum=one.maximum * 2) for one in held[-1].limits) if held else ()
+        until = self.now + timedelta(minutes=self.random.choice((10, 600)))
+        return TemporaryLimits(limits=raised, until=until, at=self.now, by="ops", reason="a peak") if raised else None
 
     def _trim(self) -> None:
         for state in self.ledger.budgets(runs=self.random.random() < 0.5):
@@ -159,7 +165,7 @@ class History:
         path = self.policies.get(run or leaf)
         if path is None or self.random.random() < 0.3:
             path = self.policies[run or leaf] = self._path(leaf, run)
-        usd = self.random.choice((0, 1, 30, 70, 301))
+        usd = self.random.choice((0, 1, 30, 50, 50, 70, 301))
         candidate = Candidate(provider="openai", model=self.random.choice(("house", "mini")))
         reservation = a_reservation(
             path,
@@ -195,7 +201,7 @@ class History:
         call = self._call()
         if call is None:
             return
-        usd = call.asked.usd * self.random.choice((0, 1, 2, 4, 4, 5)) // 4
+        usd = call.asked.usd * self.random.choice((0, 1, 2, 4, 4, 4, 5)) // 4
         served: dict[str, Any] = {"provider": "openai", "model": call.quotes[0].candidate.model}
         served = self.random.choice((served, served, {}))
         resolution = self.random.choice(
@@ -274,6 +280,7 @@ class History:
                 lambda: self.config.delete_route(name, event),
                 lambda: self.config.add_price(row, event),
                 lambda: self.config.add_prices([row, self._row(), self._row()], lambda _: event),
+                self.config.claim_data,
                 lambda: self.config.put_managed(frozenset({name})),
                 lambda: self.config.put_alerts(AlertPolicy(warn_at=(50, 80), slack=False), event),
                 lambda: self.config.put_catalogue_state(CatalogueState(rows=3, stale=1, age_days=5)),
@@ -335,7 +342,7 @@ class History:
         )()
 
     def _wait(self) -> None:
-        self.now += timedelta(minutes=self.random.choice((0, 1, 4, 5, 30, 65, 60 * 24)))
+        self.now += timedelta(minutes=self.random.choice((0, 1, 4, 5, 30, 65, 65, 60 * 24)))
 
     def _call(self) -> Reservation | None:
         """Return one of the latest calls, so that most are open."""

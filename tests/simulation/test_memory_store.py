@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -12,9 +14,11 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 from botocore.exceptions import ClientError
 
+from spendgate.store import alerts, config, reader, run_keys, transact
 from spendgate.store.tables import create_tables, ledger_table
 from tests.simulation.compare import compared, patient
 from tests.simulation.expressions import Unsupported
+from tests.simulation.histories import CONFIG, LEDGER, History
 from tests.simulation.memory_store import MemoryStore
 from tests.simulation.twin import told
 
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
 KEY: Final = {"pk": {"S": "p"}, "sk": {"S": "s"}}
 OTHER: Final = {"pk": {"S": "p"}, "sk": {"S": "t"}}
 ITEM: Final = {**KEY, "n": {"N": "5"}, "s": {"S": "m"}, "tree_pk": {"S": "/"}, "tree_sk": {"S": "a"}}
+SEEDS: Final = 4
+STEPS: Final = 60
 INVALID: Final = "ValidationException"
 REFUSED: Final = "ConditionalCheckFailedException"
 CANCELLED: Final = "TransactionCanceledException"
@@ -489,9 +495,9 @@ def test_a_request_is_answered_as_documented_and_as_the_emulator_does(
         assert theirs[0][0] == case.emulator
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_random_history_is_answered_as_the_emulator_does(seed: int, emulator: DynamoDBClient) -> None:
-    seen = compared(seed, 60, emulator)
+    seen = compared(seed, STEPS, emulator)
 
     assert seen["transact_write_items", ""] > 10
     assert seen["transact_write_items", f"{CANCELLED} ConditionalCheckFailed,None"] > 1
@@ -706,3 +712,33 @@ def test_a_batch_has_a_size(count: int) -> None:
 
     with pytest.raises(ClientError, match="ValidationException"):
         a_store().batch_get_item(RequestItems={"ledger": {"Keys": keys}})
+
+
+class Recorded:
+    """A client that keeps the names of the operations that it is asked for."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        self.store = store
+        self.asked: set[str] = set()
+
+    def __getattr__(self, operation: str) -> Any:
+        self.asked.add(operation)
+        return getattr(self.store, operation)
+
+
+def test_the_random_histories_hold_every_operation_that_the_code_asks_for() -> None:
+    made: list[Recorded] = []
+
+    def client(clock: Callable[[], datetime]) -> Any:
+        store = MemoryStore(clock)
+        create_tables(store.client, ledger=LEDGER, config=CONFIG)
+        made.append(Recorded(store))
+        return made[-1]
+
+    for seed in range(SEEDS):
+        History(seed, client).run(STEPS)
+
+    sources = map(inspect.getsource, (alerts, config, reader, run_keys, transact))
+    in_code = {name for source in sources for name in re.findall(r"client\.([a-z_]+)\(", source)}
+    assert in_code
+    assert set().union(*(one.asked for one in made)) == in_code
