@@ -25,6 +25,7 @@ from tests.parsers.targets import TARGETS
 INPUT_SECONDS_MAX: Final = 5
 INPUT_BYTES_MAX: Final = 16 * 1024
 MEMORY_MEGABYTES_MAX: Final = 2048
+SAID_LINES_MAX: Final = 60
 _EXECUTED: Final = re.compile(r"number_of_executed_units: (\d+)")
 _COVERED: Final = re.compile(r"cov: (\d+)")
 
@@ -65,12 +66,14 @@ def fuzz(target: str, *, corpus: Path, seconds: int, seed: int) -> Run:
     for number, data in enumerate(seeds()[target]):
         (corpus / f"seed-{number:04}").write_bytes(data)
     with tempfile.TemporaryDirectory() as made:
-        words = Path(made) / "words"
-        words.write_text("".join(f'"{_quoted(word)}"\n' for word in TARGETS[target].dictionary), encoding="ascii")
         artifacts = Path(made) / "artifacts"
         artifacts.mkdir()
         command = [sys.executable, "-m", "tests.parsers.guided", target, str(corpus)]
-        command += [f"-max_total_time={seconds}", f"-seed={seed}", f"-dict={words}", f"-artifact_prefix={artifacts}/"]
+        command += [f"-max_total_time={seconds}", f"-seed={seed}", f"-artifact_prefix={artifacts}/"]
+        if TARGETS[target].dictionary:
+            words = Path(made) / "words"
+            words.write_text("".join(f'"{_quoted(word)}"\n' for word in TARGETS[target].dictionary), encoding="ascii")
+            command.append(f"-dict={words}")
         command += [f"-timeout={INPUT_SECONDS_MAX}", f"-max_len={INPUT_BYTES_MAX}"]
         command += [f"-rss_limit_mb={MEMORY_MEGABYTES_MAX}", "-print_final_stats=1"]
         # Twice the time: reading the corpus comes before it.
@@ -79,7 +82,8 @@ def fuzz(target: str, *, corpus: Path, seconds: int, seed: int) -> Run:
         )
         found = tuple(_kept(target, file) for file in sorted(artifacts.iterdir()))
     executed, covered = _EXECUTED.findall(done.stderr), _COVERED.findall(done.stderr)
-    said = f"{done.stdout[-4000:]}{done.stderr[-2000:]}" if found or done.returncode else ""
+    lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if "Instrumenting" not in line]
+    said = "\n".join([*lines[-SAID_LINES_MAX:], ""]) if found or done.returncode else ""
     return Run(
         target=target,
         inputs=int(executed[-1]) if executed else 0,

@@ -41,12 +41,13 @@ def requests(
         for parameter in operation.get("parameters", ()):
             name, value = parameter["name"], values(parameter["schema"], document)
             if parameter["in"] == "path":
-                where = where.replace(f"{{{name}}}", quote(draw(value.filter(bool).map(str)), safe=":"))
-            elif draw(st.booleans()):
+                where = where.replace(f"{{{name}}}", quote(str(draw(value | _NAME)) or "x", safe=":"))
+            elif draw(st.integers(0, 2)) == 0:
+                drawn_value = str(draw(value | _NAME))
                 if parameter["in"] == "query":
-                    query.append((name, str(draw(value))))
+                    query.append((name, drawn_value))
                 else:
-                    headers[name] = draw(st.one_of(value, _NAME)).encode("ascii", "ignore").decode().strip("\0 \n\r")
+                    headers[name] = drawn_value.encode("ascii", "ignore").decode().strip("\0 \n\r")
         body = None
         if "requestBody" in operation:
             schema = operation["requestBody"]["content"]["application/json"]["schema"]

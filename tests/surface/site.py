@@ -25,16 +25,14 @@ _LIMITED: Final = "{usd: {day: 1000000, request: 1000}}"
 BUDGETS: Final = f"$: {{limits: {_LIMITED}, runs: {{limits: {_LIMITED}, expire_after: 24h, delegate: 1}}}}\n$/low: {{limits: {_LIMITED}}}"
 KEYS: Final = "$-key: {budget: $}\n$-other: {budget: $/low}"
 # What a request may name that is there; the rest of what is made up is not.
-MODELS: Final = (
-    "gpt",
-    "two",
-    "claude",
-    "claude-at-bedrock",
-    "gemini",
-    "seeing",
-    "embed",
-    "us.anthropic.claude-demo-v1:0",
-)
+MODELS: Final = {
+    "/v1/messages": ("claude", "claude-at-bedrock"),
+    "/model/": ("us.anthropic.claude-demo-v1:0",),
+    "embed": ("embed", "gpt"),
+    "batchEmbed": ("embed",),
+    "/models/": ("gemini", "seeing"),
+    "/v1/": ("gpt", "two"),
+}
 _PRICES: Final = 'prices:\n  - {provider: gpt-host, model: new, input: "1", output: "2", from: 2026-01-01}\n'
 
 
@@ -63,9 +61,9 @@ def gateway_site(stand: Stand) -> Site:
     made = stand.post("/v1/runs", {"run": "known"}, secrets[f"{stand.root}-key"])
     assert made.status_code == 201, made.text
     reservation = stand.chat(secrets[f"{stand.root}-key"]).headers["x-spendgate-reservation"]
-    document = _named(
-        "gateway", {"model": MODELS, "run": ("known",), "x-spendgate-run": ("known", "r1"), "id": (reservation,)}
-    )
+    document = _named("gateway", {"run": ("known",), "x-spendgate-run": ("known", "r1"), "id": (reservation,)})
+    for _, path, operation in operations(document):
+        _put(document, operation, {"model": next((names for part, names in MODELS.items() if part in path), ())})
     headers = {"authorization": f"Bearer {secrets[f'{stand.root}-key']}"}
     return Site(stand, stand.url, document, headers, io.StringIO())
 
@@ -114,21 +112,28 @@ def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str
 
 
 def _named(name: str, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    """Return a document in which fields and parameters of these names often have a value that is there."""
+    """Return a document whose fields and parameters of these names have a value that is there."""
     document: dict[str, Any] = json.loads((ROOT / "docs" / f"{name}-openapi.json").read_text(encoding="utf-8"))
     # Whoever makes up keys beside the one that opens the surface is refused for having two of them.
     del document["security"], document["components"]["securitySchemes"]
-    choices = {field: list(values) for field, values in known.items()}
-    for schema in document["components"]["schemas"].values():
-        if schema.get("type") == "object" and "properties" in schema:
-            for field in schema["properties"].keys() & choices.keys():
-                schema["properties"][field] = _either(choices[field], schema["properties"][field])
     for _, _, operation in operations(document):
-        for parameter in operation.get("parameters", ()):
-            if parameter["name"] in choices:
-                parameter["schema"] = _either(choices[parameter["name"]], parameter["schema"])
+        _put(document, operation, known)
     return document
 
 
-def _either(values: list[str], schema: dict[str, Any]) -> dict[str, Any]:
-    return {"anyOf": [{"enum": values}, copy.deepcopy(schema)]}
+def _put(document: dict[str, Any], operation: dict[str, Any], known: Mapping[str, Sequence[str]]) -> None:
+    """Let an operation take these values only; whoever goes against the document sends others."""
+    for parameter in operation.get("parameters", ()):
+        if parameter["name"] in known:
+            parameter["schema"] = {"enum": list(known[parameter["name"]])}
+    if "requestBody" not in operation:
+        return
+    content = operation["requestBody"]["content"]["application/json"]
+    if "$ref" in content["schema"]:
+        content["schema"] = copy.deepcopy(
+            document["components"]["schemas"][content["schema"]["$ref"].rpartition("/")[2]]
+        )
+    properties = content["schema"].get("properties", {})
+    for field in properties.keys() & known.keys():
+        nullable = {"type": "null"} in properties[field].get("anyOf", ())
+        properties[field] = {"enum": [*known[field], *([None] if nullable else [])]}
