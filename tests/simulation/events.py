@@ -1,0 +1,355 @@
+"""What happens in a history beside calls: operators, sweepers, alerts, messages, clocks, deaths."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any, Final
+
+from spendgate.admin import Admin
+from spendgate.alerts import alert
+from spendgate.asking import Asking
+from spendgate.calls import NO_METRICS
+from spendgate.core.event import Event
+from spendgate.core.key import Key
+from spendgate.core.money import usd_text
+from spendgate.core.route import Candidate
+from spendgate.errors import AlertUndelivered, SpendgateError
+from spendgate.settlements import settle_message
+from spendgate.store.audit import audit
+from spendgate.store.config import Config
+from spendgate.store.ledger import Ledger
+from spendgate.sweep import sweep, trim
+from spendgate.sweep_minute import minute
+from tests.simulation import founding, gateways, recovery
+from tests.simulation.actors import SKEW_MAX, Actor, seeded
+from tests.simulation.founding import Opened
+from tests.simulation.virtual import ACTOR, SECOND, Killed
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+# How often each comes, of a thousand events.
+_KINDS: Final = {
+    "call": 850,
+    "operator": 80,
+    "sweep": 18,
+    "alerts": 8,
+    "clock": 15,
+    "death": 10,
+    "outage": 8,
+    "mint": 12,
+    "retire": 7,
+}
+_SINCE: Final = timedelta(minutes=5)
+RECEIVES_MAX: Final = 5
+
+
+def kind_of(random: Random) -> str:
+    """Draw what happens."""
+    return random.choices(list(_KINDS), weights=list(_KINDS.values()))[0]
+
+
+def begin(world: World, number: int, kind: str, *, calm: bool) -> None:
+    """Let an event begin."""
+    process = world.process(f"{kind}-{number}", seeded(world.history.seed, "process", number))
+    _BEGUN[kind](world, world.actor(number, kind, process, calm=calm))
+
+
+def _clock(world: World, actor: Actor) -> None:
+    for process in world.gateways.processes():
+        process.skew += actor.random.choice((1, 3, 50)) * actor.random.randrange(-SECOND, SECOND)
+
+
+def _death(world: World, actor: Actor) -> None:
+    living = world.gateways.processes()
+    if living and not actor.calm:
+        actor.random.choice(living).dead = True
+
+
+def _outage(world: World, actor: Actor) -> None:
+    if not actor.calm:
+        world.away_until = world.loop.micros + actor.random.choice((1, 5, 60)) * actor.random.randrange(SECOND)
+        world.away_from = actor.random.choice([None, *world.gateways.processes()])
+
+
+def ended(world: World, actor: Actor, done: asyncio.Future[Any]) -> None:
+    """Look at how a piece of work ended: what the code raises on purpose is an answer too."""
+    error = done.exception()
+    if error is not None and not isinstance(error, (SpendgateError, Killed)):
+        world.auditor.fault("a fault", f"{actor.name} ended with {error!r}")
+    elif error is not None:
+        world.tell(actor, f"ends: {error}")
+
+
+def _start(actor: Actor, world: World, work: Any) -> None:
+    token = ACTOR.set(actor)
+    try:
+        world.loop.create_task(work)
+    finally:
+        ACTOR.reset(token)
+
+
+# -- operators ---------------------------------------------------------------------------------------------------------
+
+
+def _operate(world: World, actor: Actor) -> None:
+    ledger, config = world.stores(actor.process)
+    command = actor.random.choice(_COMMANDS)
+    world.step(actor, command.__name__.strip("_"))
+    command(world, actor, ledger, config)
+
+
+def _change_limits(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    random = actor.random
+    path = random.choice(world.founded.paths)
+    state = ledger.budget(path)
+    if state is None:
+        return
+    scale = random.choice((2, 6, 30))
+    policy = replace(state.policy, limits=founding.limits_of(random, scale), unbudgeted=False)
+    ledger.put_budget(policy, expected_rev=state.policy.rev, now=actor.process.clock(), event=_event(actor, path))
+
+
+def _stop(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    path = actor.random.choice(world.founded.paths)
+    _admin(world, actor, ledger, config).stop(path, reason="the simulation says so", by="operator")
+
+
+def _resume(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    admin = _admin(world, actor, ledger, config)
+    for state in ledger.budgets():
+        if state.policy.stop is not None:
+            admin.resume(state.policy.path, reason="the simulation says so", by="operator")
+    for block in ledger.blocks():
+        one = block.candidate
+        admin.blocks.lift(provider=one.provider, model=one.model, feature=block.feature, reason="looked", by="operator")
+
+
+def _revoke_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    opened = actor.random.choice(world.founded.keys)
+    if not opened.minted and len(world.founded.keys) > 2:
+        _admin(world, actor, ledger, config).revoke_key(opened.name, by="operator")
+
+
+def _create_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    path = actor.random.choice(world.founded.paths)
+    now = actor.process.clock()
+    expires_at = now + timedelta(hours=1) if actor.random.random() < 0.2 else None
+    admin = _admin(world, actor, ledger, config)
+    made = admin.create_key(f"new-{actor.number}", budget=path, expires_at=expires_at, by="operator")
+    world.founded.keys.append(Opened(made["secret"], f"new-{actor.number}", path))
+
+
+def _move_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    opened = actor.random.choice(world.founded.keys)
+    key: Key | None = None if opened.minted else config.key(opened.hash)
+    if key is not None:
+        opened.budget = actor.random.choice(world.founded.paths)
+        config.put_key(replace(key, budget=opened.budget), _event(actor, f"key:{key.name}"), known=key)
+
+
+def _add_price(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    random = actor.random
+    provider = random.choice(("gpt", "claude", "gemini", "oai"))
+    rates = random.choice((founding.PLAIN, founding.DEAR, (1_000_000, 30_000_000)))
+    # Longer than anybody remembers a price, and than clocks differ.
+    at = world.true_time() + timedelta(minutes=random.randrange(20, 600))
+    founding.add_price(
+        config, world.founded, Candidate(provider=provider, model="m"), rates, at, _event(actor, "a price")
+    )
+
+
+def _reconcile(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    """End what is unknown as the provider's bill says, which an operator has looked up."""
+    admin = _admin(world, actor, ledger, config)
+    for one in ledger.reservations(state="unknown", limit=5, now=actor.process.clock()):
+        held = world.auditor.held[one.id]
+        if held.deadline + _SINCE > world.true_time() - timedelta(microseconds=SKEW_MAX):
+            continue
+        action, cost = actor.random.choice((("settle", usd_text(held.billed)), ("charge", None), ("ask", None)))
+        if held.billed == 0 and actor.random.random() < 0.7:
+            action, cost = "release", None
+        if action == "charge" and held.billed > held.asked["usd"]:
+            continue
+        world.step(actor, f"{action} {one.id}")
+        evidence = None if action == "ask" else "the provider's bill"
+        admin.reconcile(one.id, action=action, cost=cost, evidence=evidence, by="operator")
+
+
+_COMMANDS: Final[tuple[Callable[[World, Actor, Ledger, Config], None], ...]] = (
+    _change_limits,
+    _change_limits,
+    _stop,
+    _resume,
+    _resume,
+    _resume,
+    _resume,
+    _revoke_key,
+    _create_key,
+    _create_key,
+    _move_key,
+    _add_price,
+    _reconcile,
+    _reconcile,
+)
+
+
+def _admin(world: World, actor: Actor, ledger: Ledger, config: Config) -> Admin:
+    return Admin(
+        ledger,
+        config,
+        clock=actor.process.clock,
+        randomness=actor.random.randbytes,
+        recover=recovery.recoverer(world, actor.process),
+    )
+
+
+def _event(actor: Actor, subject: str) -> Event:
+    return Event(kind="simulated", subject=subject, at=actor.process.clock(), by="operator")
+
+
+# -- what runs each minute ---------------------------------------------------------------------------------------------
+
+
+def _sweep(world: World, actor: Actor) -> None:
+    ledger, config = world.stores(actor.process)
+    world.step(actor, "sweeps")
+    if not actor.calm and actor.random.random() < world.weather.deaths * 5:
+        actor.dies_at = actor.random.randrange(1, 60)
+    log = gateways.Log(world, actor.process)
+    if actor.random.random() < 0.5:
+        minute(ledger, actor.process.clock(), charge_after=timedelta(hours=72), metrics=NO_METRICS, log=log)
+    else:
+        asking = Asking(provider_named=config.provider, recover=recovery.recoverer(world, actor.process), by="sweeper")
+        sweep(ledger, actor.process.clock(), asking=asking)
+        trim(ledger, actor.process.clock())
+
+
+def _alerts(world: World, actor: Actor) -> None:
+    ledger, config = world.stores(actor.process)
+    world.step(actor, "tells")
+    alert(ledger, config, _notifier(world, actor), actor.process.clock(), log=gateways.Log(world, actor.process))
+
+
+def _notifier(world: World, actor: Actor) -> Callable[[Any], None]:
+    def notify(message: Any) -> None:
+        world.step(actor, "publishes")
+        world.loop.wait(actor.random.randrange(SECOND))
+        actor.process.check()
+        fault = 1.0 if actor.calm or world.calm else actor.random.random()
+        if fault < 0.1:
+            raise AlertUndelivered("the topic takes nothing")
+        world.told.append(message)
+        if fault < 0.2:
+            raise AlertUndelivered("its answer is lost")
+
+    return notify
+
+
+# -- messages, and functions that are retired --------------------------------------------------------------------------
+
+
+def message_comes(world: World, body: str, receives: int, number: int) -> None:
+    """Give a message of the queue to its function."""
+    process = world.process(f"consumer-{number}", seeded(world.history.seed, "consumer", number, receives))
+    actor = Actor(number, "message", seeded(world.history.seed, "message", number, receives), process)
+
+    def settle() -> None:
+        world.step(actor, "is received")
+        if not world.calm and actor.random.random() < world.weather.deaths * 3:
+            actor.dies_at = actor.random.randrange(1, 8)
+        ledger, _ = world.stores(process)
+        try:
+            settle_message(ledger, body, receives, now=process.clock(), log=gateways.Log(world, process))
+        except (SpendgateError, Killed):
+            if receives < RECEIVES_MAX:
+                world.loop.after(90 * SECOND, message_comes, world, body, receives + 1, number)
+            else:
+                world.lost_messages += 1
+            raise
+
+    world.run_as(actor, settle)
+
+
+async def _mint(world: World, actor: Actor) -> None:
+    function = world.gateways.one(actor.random)
+    actor.process = function.process
+    opened = actor.random.choice(world.founded.keys)
+    world.step(actor, f"mints a key below {opened.budget}")
+    body: dict[str, Any] = {"delegate": actor.random.choice((0, 0, 1))}
+    if actor.random.random() < 0.5:
+        body["limits"] = {"requests": {"life": actor.random.randrange(1, 8)}}
+    try:
+        minted = await function.gateway.mint(opened.secret, body)
+    except (SpendgateError, Killed) as error:
+        world.tell(actor, f"mints none: {error}")
+        return
+    world.auditor.outcomes["minted"] += 1
+    world.founded.keys.append(Opened(minted.secret, minted.key.name, minted.key.budget, minted=True))
+    if actor.random.random() < 0.3:
+        await world.loop.pause(actor.random.randrange(600) * SECOND)
+        try:
+            await function.gateway.end_run(opened.secret, minted.run)
+        except (SpendgateError, Killed) as error:
+            world.tell(actor, f"the run goes on: {error}")
+
+
+async def _retire(world: World, actor: Actor) -> None:
+    function = world.gateways.take(actor.random)
+    if function is not None:
+        world.step(actor, f"{function.process.name} is told to stop")
+        try:
+            await function.gateway.aclose(grace_seconds=actor.random.choice((0, 0.5, 5, 30)))
+        except Killed:
+            world.tell(actor, "it died before")
+
+
+_BEGUN: Final[Mapping[str, Callable[[World, Actor], None]]] = {
+    "call": gateways.start_call,
+    "operator": lambda world, actor: world.run_as(actor, lambda: _operate(world, actor)),
+    "sweep": lambda world, actor: world.run_as(actor, lambda: _sweep(world, actor)),
+    "alerts": lambda world, actor: world.run_as(actor, lambda: _alerts(world, actor)),
+    "clock": _clock,
+    "death": _death,
+    "outage": _outage,
+    "mint": lambda world, actor: _start(actor, world, _mint(world, actor)),
+    "retire": lambda world, actor: _start(actor, world, _retire(world, actor)),
+}
+
+
+# -- the end -----------------------------------------------------------------------------------------------------------
+
+
+def sweep_at_last(world: World) -> None:
+    """Let the sweeper come when nothing goes wrong any more."""
+    actor = world.actor(-1, "sweep", world.process("sweep-at-last", seeded(world.history.seed, "end")), calm=True)
+    world.run_as(actor, lambda: _sweep(world, actor))
+
+
+def tell_at_last(world: World) -> None:
+    """Let people be told of all that is left."""
+    actor = world.actor(-2, "alerts", world.process("alerts-at-last", seeded(world.history.seed, "end")), calm=True)
+
+    def tell() -> None:
+        for _ in range(20):
+            _alerts(world, actor)
+
+    world.run_as(actor, tell)
+
+
+def audit_at_last(world: World) -> None:
+    """Let production's own audit prove what the auditor has found, or not."""
+    actor = world.actor(-3, "audit", world.process("audit", seeded(world.history.seed, "end")), calm=True)
+
+    def prove() -> None:
+        ledger, _ = world.stores(actor.process)
+        report = audit(ledger, actor.process.clock(), pause=lambda: None)
+        for one in report.differences:
+            world.auditor.fault("G9", f"spendgate audit tells of {one}")
+
+    world.run_as(actor, prove)
+    world.loop.run()

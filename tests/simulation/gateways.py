@@ -1,0 +1,189 @@
+"""The gateway's functions: production code on a simulated store, transport, clock and queue; and the calls that they serve."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from dataclasses import dataclass
+from datetime import timedelta
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from spendgate.calls import Call, Parts
+from spendgate.dialects.registry import DIALECTS
+from spendgate.directory import Directory
+from spendgate.errors import Refused
+from spendgate.gateway import Gateway
+from spendgate.outbox import Outbox
+from spendgate.settings import Settings
+from spendgate.settlements import QueuedFallback
+from spendgate.store.queue import SettlementQueue
+from tests.simulation.actors import Actor, Process
+from tests.simulation.callers import ask_of
+from tests.simulation.doors import QueueDoor
+from tests.simulation.providers import SECRET, SimulatedPool
+from tests.simulation.virtual import ACTOR, SECOND, Killed
+
+if TYPE_CHECKING:
+    from spendgate.calls import Reply
+    from tests.simulation.world import World
+
+
+@dataclass(slots=True)
+class Called:
+    """What the auditor knows of a call: whose key it has, and what it says of itself."""
+
+    key_hash: str
+    secret: str
+    minted: bool
+    run: str | None
+    # Whether the caller hears anything, so that its end is to be judged.
+    sound: bool
+
+
+class Log:
+    """Takes what is logged; a fault that a gateway logs is a finding."""
+
+    def __init__(self, world: World, process: Process) -> None:
+        self._world = world
+        self._process = process
+
+    def info(self, message: str, /, **fields: Any) -> None:
+        """Take a line."""
+
+    def exception(self, message: str, /, **fields: Any) -> None:
+        """Take an exception that is being handled."""
+        error = sys.exception()
+        if not self._process.dead and not isinstance(error, Killed):
+            self._world.auditor.fault("a fault", f"{ACTOR.get().name} logs {message!r}: {error!r} {fields}")
+
+
+@dataclass(slots=True, eq=False)
+class Function:
+    """A process with a gateway in it."""
+
+    process: Process
+    gateway: Gateway
+
+
+class Gateways:
+    """The functions that are warm; one that has died is made anew by the next call that it would have had."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._warm: list[Function | None] = [None] * world.random.choice((1, 2, 3))
+        self._number = 0
+
+    def one(self, random: Random) -> Function:
+        """Return a function for a call."""
+        slot = random.randrange(len(self._warm))
+        warm = self._warm[slot]
+        if warm is None or warm.process.dead:
+            self._number += 1
+            warm = _function(self._world, f"gateway-{self._number}", random)
+            self._warm[slot] = warm
+        return warm
+
+    def take(self, random: Random) -> Function | None:
+        """Take a warm function out, so that no further call goes to it."""
+        slot = random.randrange(len(self._warm))
+        warm, self._warm[slot] = self._warm[slot], None
+        return None if warm is None or warm.process.dead else warm
+
+    def processes(self) -> list[Process]:
+        """Return the processes that live."""
+        return [one.process for one in self._warm if one is not None and not one.process.dead]
+
+
+def start_call(world: World, actor: Actor) -> None:
+    """Let a caller make a call."""
+    function = world.gateways.one(actor.random)
+    actor.process = function.process
+    token = ACTOR.set(actor)
+    try:
+        world.loop.create_task(_call(world, actor, function))
+    finally:
+        ACTOR.reset(token)
+
+
+async def _call(world: World, actor: Actor, function: Function) -> None:
+    random = actor.random
+    opened = random.choice(world.founded.keys)
+    ask = ask_of(random, f"#{actor.number}")
+    likely = 0.4 if opened.budget in world.founded.with_runs else 0.01
+    run = f"r{random.randrange(3)}" if random.random() < likely else None
+    deadline = None
+    if random.random() < 0.2:
+        deadline = actor.process.clock() + timedelta(seconds=random.choice((3, 12, 60)))
+    if not actor.calm and not world.calm and random.random() < world.weather.deaths:
+        actor.dies_at = random.randrange(1, 40)
+    secret = opened.secret if random.random() > 0.01 else "sg-" + "0" * 40
+    idempotency_key = f"key-{random.randrange(6)}" if random.random() < 0.06 else None
+    actor.call = Called(key_hash=opened.hash, secret=secret, minted=opened.minted, run=run, sound=ask.sound)
+    call = Call(
+        dialect=DIALECTS[ask.dialect],
+        raw=ask.raw,
+        headers=ask.headers,
+        query=ask.query,
+        path=ask.path,
+        secret=secret,
+        run=run,
+        idempotency_key=idempotency_key,
+        deadline=deadline,
+        request_id=f"request-{actor.number}",
+    )
+    world.step(actor, f"asks {ask.dialect} {ask.route} of {opened.budget}" + (f" run {run}" if run else ""))
+    leaves = random.random() < 0.15
+    try:
+        waiting = asyncio.ensure_future(function.gateway.serve(call))
+        if leaves:
+            await asyncio.wait({waiting}, timeout=random.randrange(3 * SECOND) / SECOND)
+            waiting.cancel()
+        reply = await waiting
+        await _listen(world, actor, reply)
+    except Refused as refused:
+        world.tell(actor, f"is refused: {refused.code}")
+        world.auditor.refused(actor, refused)
+    except (Killed, asyncio.CancelledError):
+        world.tell(actor, "hears nothing")
+
+
+async def _listen(world: World, actor: Actor, reply: Reply) -> None:
+    world.auditor.outcomes[f"answered {reply.status}"] += 1
+    relay = reply.pieces
+    if relay is None:
+        return
+    left = actor.random.choice((1, 3, 1000))
+    async for _ in relay.pieces():
+        left -= 1
+        if not left:
+            relay.leave()
+            return
+        if actor.random.random() < 0.02:
+            await world.loop.pause(actor.random.choice((1, 40)) * SECOND)
+
+
+def _function(world: World, name: str, random: Random) -> Function:
+    process = world.process(name, random)
+    settings = Settings(
+        call_seconds_max=random.choice((20, 60, 600)), settlement_queue_url="https://queue.example", cache_seconds=60
+    )
+    ledger, config = world.stores(process, settings)
+    log = Log(world, process)
+    queue: Any = QueueDoor(world, process)
+    offload = world.loop.offload
+    parts = Parts(
+        directory=Directory(config, clock=process.clock, offload=offload, seconds=settings.cache_seconds),
+        ledger=ledger,
+        pool=SimulatedPool(world, process),
+        secrets=lambda _: SECRET,
+        fallback=QueuedFallback(SettlementQueue("https://queue.example", lambda: queue), log),
+        settings=settings,
+        clock=process.clock,
+        randomness=lambda count: ACTOR.get().random.randbytes(count),  # noqa: PLW0108 - whose it is changes
+        offload=offload,
+        log=log,
+        sign=lambda outbound: outbound.headers,
+        outbox=Outbox(ledger, offload, log.info),
+    )
+    return Function(process, Gateway(parts))
