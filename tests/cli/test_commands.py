@@ -316,3 +316,37 @@ def test_an_apply_that_breaks_off_shows_the_keys_it_made_and_says_to_run_it_agai
     assert broken.stdout.count("export SPENDGATE_KEY=sg-") == 1
     assert "error: applying ended early: the store cannot be reached; run it again to finish" in broken.stderr
     assert list(finished["keys"]) == ["triage-prod"]
+
+
+def test_a_limit_is_raised_for_a_while_shown_in_the_tree_and_kept_in_the_trail(applied: CommandLine) -> None:
+    raised = applied(
+        "resume", LEAF, "--reason", "the launch", "--limit", "day=80", "--limit", "requests.minute=120", "--until", "6h"
+    )
+    tree = " ".join(applied("status").stdout.replace("│", " ").split())
+    trail = " ".join(applied("events", "--limit", "1").stdout.split())
+
+    assert raised.exit_code == 0, raised.output
+    assert f"{LEAF} is resumed, with $80 a day, 120 requests a minute until 2026-11-30 08:14:00Z." in " ".join(
+        raised.stdout.split()
+    )
+    assert "▲ RAISED by" in tree
+    assert "until 2026-11-30 08:14:00Z (in 5h 59m) to $80 a day, 120 requests a minute, instead of $40 a day, " in tree
+    assert "60 requests a minute: the launch" in tree
+    assert "of $80" in tree
+    assert "budget raised" in trail
+    assert "to $80" in trail
+
+
+def test_a_raise_that_cannot_be_is_told_at_its_field(applied: CommandLine) -> None:
+    wrong: list[tuple[tuple[str, ...], int, str]] = [
+        (("--limit", "80"), 2, "write it like day=80"),
+        (("--limit", "day=80", "--limit", "day=90"), 2, "is given twice"),
+        (("--limit", "week=80", "--until", "1h"), 4, "limits.usd.week"),
+        (("--limit", "day=1e3", "--until", "1h"), 4, "limits.usd.day: must be an amount in USD"),
+        (("--limit", "requests.minute=many", "--until", "1h"), 4, "limits.requests.minute: must be a whole number"),
+        (("--limit", "day=80", "--until", "60d"), 4, "at most 31 days ahead"),
+    ]
+    for options, code, said in wrong:
+        answer = applied("resume", LEAF, "--reason", "the launch", *options)
+
+        assert (answer.exit_code, said in answer.stderr) == (code, True), answer.stderr

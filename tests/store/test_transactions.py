@@ -317,7 +317,7 @@ def test_a_resume_needs_the_revision_that_was_read() -> None:
     (step,) = resume_steps(TABLE, "acme", 7)
 
     assert conditions(step) == {"attribute_exists(pk)", "rev = 7"}
-    assert removed(step) == {"stop"}
+    assert removed(step) == {"stop", "temporary"}
     assert "rev = 8" in plain(step, "UpdateExpression")
 
 

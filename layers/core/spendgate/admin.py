@@ -20,6 +20,7 @@ from spendgate.admin_blocks import Blocks
 from spendgate.admin_input import invalid, sentence
 from spendgate.admin_plan import Snapshot, is_run, plan
 from spendgate.admin_prices import Prices
+from spendgate.admin_temporary import resumption, temporary_limits
 from spendgate.admin_view import (
     budget_view,
     counter_text,
@@ -32,7 +33,7 @@ from spendgate.admin_view import (
 )
 from spendgate.catalogue import LOADED, Catalogue, no_catalogue, rows_for, unknown_catalogues
 from spendgate.configuration import Configuration
-from spendgate.core.budget import PATH_LENGTH_MAX, BudgetState, Stop, is_within
+from spendgate.core.budget import PATH_LENGTH_MAX, BudgetState, Limit, Stop, is_within
 from spendgate.core.event import Event
 from spendgate.core.key import KEY_BYTES, Key, hash_secret, new_secret
 from spendgate.core.reservation import STATES, Reservation, is_id
@@ -140,16 +141,22 @@ class Admin:
             self.ledger.stop(path, stop, self._event("budget_stopped", path, by, reason, None, stop_view(stop)))
         return budget_view(self._budget(path), now)
 
-    def resume(self, path: str, *, reason: str, by: str) -> dict[str, Any]:
-        """Take a stop off a budget. RequestConflict where it is not stopped itself."""
-        reason = sentence(reason, "reason")
-        state = self._budget(path)
-        if state.policy.stop is None:
+    def resume(
+        self, path: str, *, reason: str, by: str, limits: Sequence[Limit] = (), until: str | None = None
+    ) -> dict[str, Any]:
+        """Let a budget go on: without its stop, and with its own limits or, until an instant, with higher ones.
+
+        RequestConflict where it is not stopped itself, no limit is raised, and none stands that this would end.
+        """
+        reason, now = sentence(reason, "reason"), self.clock()
+        policy = self._budget(path).policy
+        temporary = temporary_limits(policy, limits, until, now=now, by=by, reason=reason)
+        if policy.stop is None and temporary is None and policy.temporary_at(now) is None:
             above = [one for one in self.ledger.budgets() if one.policy.stop and is_within(path, one.policy.path)]
             hint = f"; {above[0].policy.path}, above it, is" if above else ""
             raise RequestConflict(f"budget {path} is not stopped{hint}", facts=RefusalFacts(budget=path))
-        before = stop_view(state.policy.stop)
-        self.ledger.resume(path, self._event("budget_resumed", path, by, reason, before, None))
+        kind, before, after = resumption(policy, temporary, now)
+        self.ledger.resume(path, self._event(kind, path, by, reason, before, after), temporary=temporary)
         return budget_view(self._budget(path), self.clock())
 
     # --- keys

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from spendgate.admin_plan import Change, Plan, Snapshot, managed_names, price_name
+from spendgate.admin_temporary import kept
 from spendgate.catalogue import load
 from spendgate.configuration import Configuration, KeySpec
 from spendgate.core.event import Event
@@ -94,7 +95,8 @@ class Applier:
         stored = self.snapshot.budget(change.name)
         rev = None if stored is None else stored.policy.rev + self.raised[change.name]
         if stored is not None:
-            policy = replace(policy, rev=stored.policy.rev, stop=stored.policy.stop)
+            temporary = kept(stored.policy, policy, self.clock())
+            policy = replace(policy, rev=stored.policy.rev, stop=stored.policy.stop, temporary=temporary)
         self.ledger.put_budget(policy, expected_rev=rev, now=self.clock(), event=self._event(change))
         self.raised[change.name] += 1
 

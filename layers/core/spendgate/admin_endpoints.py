@@ -1,10 +1,9 @@
 """The admin API's endpoints, one row each: a method and a path, a body and a query, and the use case that is called."""
 
-from datetime import UTC, datetime
 from typing import Final
 
 from spendgate.admin import LIST_LENGTH_MAX, Admin
-from spendgate.admin_input import invalid
+from spendgate.admin_input import instant_of, invalid
 from spendgate.admin_models import (
     FILE_BODY_BYTES_MAX,
     Answer,
@@ -18,8 +17,10 @@ from spendgate.admin_models import (
     PlanBody,
     PricesBody,
     ReconcileBody,
+    ResumeBody,
 )
 from spendgate.admin_openapi import document
+from spendgate.configuration_values import limits
 
 _LIMIT: Final = Parameter("limit", f"At most so many, up to {LIST_LENGTH_MAX}.", number=50)
 
@@ -45,7 +46,8 @@ def _keys(admin: Admin, _: Asked) -> Answer:
 
 def _create_key(admin: Admin, asked: Asked) -> Answer:
     body: KeyBody = asked.body
-    expires_at = None if body.expires_at is None else _instant(body.expires_at)
+    allowed = "a date like 2027-01-31 (its start, in UTC) or 2027-01-31T18:00:00Z"
+    expires_at = None if body.expires_at is None else instant_of(body.expires_at, "expires_at", allowed)
     return admin.create_key(body.name, budget=body.budget, models=body.models, expires_at=expires_at, by=asked.by)
 
 
@@ -58,7 +60,8 @@ def _stop(admin: Admin, asked: Asked) -> Answer:
 
 
 def _resume(admin: Admin, asked: Asked) -> Answer:
-    return admin.resume(asked.body.path, reason=asked.body.reason, by=asked.by)
+    body: ResumeBody = asked.body
+    return admin.resume(body.path, reason=body.reason, limits=limits(body.limits), until=body.until, by=asked.by)
 
 
 def _reservations(admin: Admin, asked: Asked) -> Answer:
@@ -124,14 +127,6 @@ def _openapi(_: Admin, __: Asked) -> Answer:
     return document(ENDPOINTS)
 
 
-def _instant(text: str) -> datetime:
-    try:
-        at = datetime.fromisoformat(text)
-        return at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    except (ValueError, OverflowError) as error:
-        raise invalid("expires_at", "a date like 2027-01-31 (its start, in UTC) or 2027-01-31T18:00:00Z") from error
-
-
 ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint(
         method="POST",
@@ -168,7 +163,13 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         method="POST", path="/keys/{name}/revoke", summary="Revoke a key, from the next call on.", call=_revoke_key
     ),
     Endpoint(method="POST", path="/stop", summary="Stop a budget and all below it.", call=_stop, body=LatchBody),
-    Endpoint(method="POST", path="/resume", summary="Take the stop off a budget.", call=_resume, body=LatchBody),
+    Endpoint(
+        method="POST",
+        path="/resume",
+        summary="Take the stop off a budget; with limits raise these until an instant, from which its own count again.",
+        call=_resume,
+        body=ResumeBody,
+    ),
     Endpoint(
         method="GET",
         path="/reservations",

@@ -85,7 +85,7 @@ def _body(model: type[Body], given: Given, bytes_max: int) -> Body:
         return model.model_validate(parsed)
     except ValidationError as error:
         detail = error.errors(include_url=False, include_input=False)[0]
-        raise invalid(".".join(map(str, detail["loc"])), str(detail["msg"])) from error
+        raise invalid(".".join(map(str, detail["loc"])), str(detail["msg"]).removeprefix("Value error, ")) from error
 
 
 def _query(known: Sequence[Parameter], given: Sequence[tuple[str, str]]) -> dict[str, Any]:

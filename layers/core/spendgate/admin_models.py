@@ -9,6 +9,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from spendgate.admin import Admin
+from spendgate.configuration_model import LimitsEntry
 
 FILE_BODY_BYTES_MAX: Final = 2 * 1024 * 1024
 BODY_BYTES_MAX: Final = 64 * 1024
@@ -44,6 +45,17 @@ class KeyBody(Body):
 class LatchBody(Body):
     path: str = Field(description="The budget's path.")
     reason: str = Field(description="Why; one line.")
+
+
+class ResumeBody(LatchBody):
+    limits: LimitsEntry = Field(
+        default=LimitsEntry(),
+        description="Higher maximums for limits of the budget, written as in the file; with until.",
+    )
+    until: str | None = Field(
+        default=None,
+        description="When they end: 30m, 2h or 7d from now, or 2027-01-31T18:00:00Z; at most 31 days ahead.",
+    )
 
 
 class LiftBody(Body):

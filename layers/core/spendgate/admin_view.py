@@ -5,7 +5,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, RunPolicy, Stop
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, RunPolicy, Stop, TemporaryLimits
 from spendgate.core.event import Event
 from spendgate.core.key import Key
 from spendgate.core.money import usd_text
@@ -52,6 +52,7 @@ def instant_text(at: datetime) -> str:
 def budget_view(state: BudgetState, now: datetime) -> dict[str, Any]:
     """Return a budget with every limited window as it stands, and what was spent whether or not it is limited."""
     policy = state.policy
+    temporary = policy.temporary_at(now)
     view = {
         "path": policy.path,
         "rev": policy.rev,
@@ -62,7 +63,8 @@ def budget_view(state: BudgetState, now: datetime) -> dict[str, Any]:
         "reserved": usd_text(state.reserved),
         "unknown": usd_text(state.unknown),
         "committed": {window: usd_text(_committed(state, "usd", window, now)) for window in ("day", "month", "life")},
-        "windows": [window_view(state, limit, now) for limit in sorted(policy.limits, key=_place)],
+        "windows": [window_view(state, limit, now) for limit in sorted(policy.limits_at(now), key=_place)],
+        "temporary": None if temporary is None else temporary_view(temporary),
         "policy": policy_view(policy),
     }
     if policy.elapsed_max is not None:
@@ -150,6 +152,17 @@ def span_text(span: timedelta) -> str:
 
 def stop_view(stop: Stop) -> dict[str, Any]:
     return {"reason": stop.reason, "at": instant_text(stop.at), "by": stop.by, "reservation": stop.reservation}
+
+
+def temporary_view(temporary: TemporaryLimits) -> dict[str, Any]:
+    """Return higher limits that end by themselves: which, until when, by whom and why."""
+    return {
+        "limits": limits_view(temporary.limits),
+        "until": instant_text(temporary.until),
+        "at": instant_text(temporary.at),
+        "by": temporary.by,
+        "reason": temporary.reason,
+    }
 
 
 def key_view(key: Key, now: datetime) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from spendgate.admin_temporary import standing
 from spendgate.admin_view import instant_text, policy_view, window_view
 from spendgate.catalogue import rows_named
 from spendgate.configuration import Configuration
@@ -45,6 +46,7 @@ def warnings(
         if spec.expires_at is not None and spec.expires_at <= now:
             yield f"key {spec.name} expired at {instant_text(spec.expires_at)}"
     stored = {state.policy.path: state for state in budgets}
+    yield from _temporary(configuration, stored.values(), now)
     for policy in configuration.budgets:
         state = stored.get(policy.path)
         if state is not None and policy_view(policy) != policy_view(state.policy):
@@ -79,6 +81,14 @@ def _overtaken(
                 f"{row.provider}/{row.model}: the shipped price from {instant_text(row.valid_from)} is newer than the "
                 "file's and counts; give the file's row a later `from`, or the provider `prices: none`"
             )
+
+
+def _temporary(configuration: Configuration, stored: Iterable[BudgetState], now: datetime) -> Iterator[str]:
+    # What the file says nothing of is not written, and keeps what it has.
+    declared = {policy.path: policy for policy in configuration.budgets if policy_view(policy)}
+    for state in stored:
+        if stands := standing(state.policy, declared.get(state.policy.path, state.policy), now):
+            yield stands
 
 
 def _already_spent(policy: BudgetPolicy, stored: BudgetState, now: datetime) -> Iterable[str]:

@@ -153,14 +153,19 @@ class Gateway:
     async def _admit(self, call: Call) -> Admitted:
         caller = await self._parts.directory.caller(call.secret)
         request = await self._read(call, caller, call.dialect.read)
+        # Of a run that is remembered, or of which only is known what a new one would be, nothing was read for this call.
+        seen = caller.fresh and call.run is None
         for _ in range(ADMISSION_TRIES_MAX):
             try:
-                return await self._reserve(call, request, caller)
+                return await self._reserve(call, request, caller, seen=seen)
             except PolicyStale as stale:
                 caller = await self._refreshed(call, caller, stale)
+                seen = True
             except _Reread as reread:
-                self._parts.directory.forget_run(reread.path)
+                if call.run is not None:
+                    await self._read_run(reread.path)
                 caller = await self._parts.directory.read_caller(call.secret)
+                seen = True
         raise LedgerUnavailable("the budgets of the path change faster than a call can be made", retry_after_seconds=1)
 
     async def _read(self, call: Call, caller: Caller, read: ReadRequest) -> Request:
@@ -180,7 +185,7 @@ class Gateway:
         encoding = call.headers.get("content-encoding")
         return parse_object(call.raw, content_encoding=encoding, bytes_max=self._parts.settings.body_bytes_max)
 
-    async def _reserve(self, call: Call, request: Request, caller: Caller) -> Admitted:
+    async def _reserve(self, call: Call, request: Request, caller: Caller, *, seen: bool) -> Admitted:
         parts, facts = self._parts, request.facts
         route = await self._route(caller, facts.model)
         reached = [await self._reach(candidate) for candidate in route.candidates]
@@ -212,7 +217,7 @@ class Gateway:
         try:
             await parts.offload(lambda: parts.ledger.reserve(reservation, path, now))
         except NotAdmitted as denied:
-            if not denied.seen and not caller.fresh:
+            if not denied.seen and not seen:
                 # What is remembered of a stop or a limit may be over: only what stands now refuses a call.
                 raise _Reread(path[-1].path) from denied
             await runs.latch_refused(parts, path, denied.denials)
@@ -292,6 +297,13 @@ class Gateway:
         leaf = caller.path[-1]
         path = self._run_path(leaf, run)
         return (*caller.path, self._parts.directory.run(path) or new_run(leaf, path, now))
+
+    async def _read_run(self, path: str) -> None:
+        """Learn how a run stands now, if it is there yet."""
+        self._parts.directory.forget_run(path)
+        state = await self._parts.offload(lambda: self._parts.ledger.budget(path))
+        if state is not None:
+            self._parts.directory.learn_run(state.policy)
 
     def _run_path(self, leaf: BudgetPolicy, run: str) -> str:
         if leaf.runs is None:

@@ -1,6 +1,6 @@
 """Amounts, times, bars and tables for people. Money is never rounded: what is printed is what is stored."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from decimal import Decimal
 from itertools import pairwise
@@ -29,6 +29,16 @@ def clean(value: object) -> str:
 def amount(measure: str, text: str) -> str:
     """Return an amount with its unit: ``$0.0002825``, ``12 requests``."""
     return f"${text}" if measure == "usd" else f"{text} {measure.replace('_', ' ')}"
+
+
+def limits_of(nested: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return limits in short: ``$80 a day``, ``120 requests a minute``."""
+    spans = {"hour": "an hour", "life": "in all"}
+    return [
+        f"{amount(measure, maximum)} {spans.get(window, f'a {window}')}"
+        for measure, windows in nested.items()
+        for window, maximum in windows.items()
+    ]
 
 
 def bar(parts: Sequence[tuple[str, str]], maximum: str, *, width: int = BAR_WIDTH) -> Text:

@@ -14,6 +14,7 @@ from spendgate.cli.render import (
     clean,
     flow,
     legend,
+    limits_of,
     until,
     when,
 )
@@ -87,6 +88,9 @@ def _head(budget: Budget, title: str, now: str) -> Text:
 def _details(budget: Budget, now: str, *, width: int) -> Iterator[Text]:
     if budget["stop"] is not None:
         yield from _stop(budget["stop"], width=width)
+    # A gateway of before this version has no such field.
+    if budget.get("temporary") is not None:
+        yield from _temporary(budget, now, width=width)
     label_width = max((len(_label(window)) for window in budget["windows"]), default=0)
     for window in budget["windows"]:
         yield from _window(window, now, label_width=label_width, width=width)
@@ -104,12 +108,28 @@ def _stop(stop: Mapping[str, Any], *, width: int) -> Iterator[Text]:
     said = f"STOPPED by {clean(stop['by'])} at {when(stop['at'])}: {clean(stop['reason'])}"
     if stop["reservation"] is not None:
         said += f" (reservation {clean(stop['reservation'])})"
-    words = said.split()
-    lines = [Text("■", style="bold red")]
-    for word in words:
+    yield from _folded("■", said, style="bold red", width=width)
+
+
+def _temporary(budget: Budget, now: str, *, width: int) -> Iterator[Text]:
+    temporary, own = budget["temporary"], budget["policy"].get("limits", {})
+    raised = {
+        measure: {window: own[measure][window] for window in windows if window in own.get(measure, {})}
+        for measure, windows in temporary["limits"].items()
+    }
+    said = (
+        f"RAISED by {clean(temporary['by'])} until {when(temporary['until'])} (in {until(temporary['until'], now)}) to "
+        f"{', '.join(limits_of(temporary['limits']))}, instead of {', '.join(limits_of(raised))}: {clean(temporary['reason'])}"
+    )
+    yield from _folded("▲", said, style="bold yellow", width=width)
+
+
+def _folded(mark: str, said: str, *, style: str, width: int) -> Iterator[Text]:
+    lines = [Text(mark, style=style)]
+    for word in said.split():
         if lines[-1].cell_len + 1 + len(word) > width and lines[-1].cell_len > 1:
             lines.append(Text(" "))
-        lines[-1].append(f" {word}", style="bold red")
+        lines[-1].append(f" {word}", style=style)
     yield from lines
 
 

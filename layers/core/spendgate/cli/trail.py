@@ -8,7 +8,7 @@ from rich.console import Group
 from rich.text import Text
 
 from spendgate.cli import exit_codes
-from spendgate.cli.render import clean, plain_table, when
+from spendgate.cli.render import clean, limits_of, plain_table, when
 from spendgate.cli.session import Session, talks_to_gateway
 
 
@@ -41,6 +41,9 @@ def events(session: Session, limit: int) -> int:
         # The kind says already that it is a key, a route or a provider.
         subject = event["subject"].removeprefix(f"{event['kind'].partition('_')[0]}:")
         what = f"{event['kind'].replace('_', ' ')} {clean(subject)}"
+        after = event["after"] or {}
+        if "limits" in after and "until" in after:
+            what += f" to {clean(', '.join(limits_of(after['limits'])))} until {when(after['until'])}"
         table.add_row(when(event["at"]), clean(event["by"]), what, clean(event["reason"] or ""))
     session.answer(found, table if found["events"] else Text("Nothing was changed yet."))
     return exit_codes.OK

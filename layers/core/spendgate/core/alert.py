@@ -88,7 +88,7 @@ def budget_alerts(state: BudgetState, policy: AlertPolicy, now: datetime) -> Ite
     """Yield what a budget's state tells: its stop, and every threshold that its settled amounts have reached."""
     if state.policy.stop is not None:
         yield stopped(state.policy.path, state.policy.stop, now)
-    for limit in state.policy.limits:
+    for limit in state.policy.limits_at(now):
         if limit.window in TOLD_WINDOWS and limit.maximum:
             yield from _thresholds(state, limit, policy, now)
 

@@ -53,6 +53,21 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TemporaryLimits:
+    """Higher maximums for some of a budget's own limits, which end by themselves: ``until`` is the first instant without.
+
+    Nobody has to take them away: whoever judges a call reads its time, so a policy that was remembered ends with them, too.
+    They only ever raise, so that code that does not know of them spends less and never more.
+    """
+
+    limits: tuple[Limit, ...]
+    until: datetime
+    at: datetime
+    by: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetPolicy:
     """The policy part of a budget at one revision.
 
@@ -75,6 +90,20 @@ class BudgetPolicy:
     # Of runs only, as expires_at is.
     elapsed_max: timedelta | None = None
     stop_on_refusal: bool = False
+    temporary: TemporaryLimits | None = None
+
+    def temporary_at(self, now: datetime) -> TemporaryLimits | None:
+        """Return the temporary limits that are in force at an instant."""
+        return self.temporary if self.temporary is not None and now < self.temporary.until else None
+
+    def limits_at(self, now: datetime) -> tuple[Limit, ...]:
+        """Return the limits as they count at an instant: the budget's own, or the temporary ones where these are higher."""
+        temporary = self.temporary_at(now)
+        if temporary is None:
+            return self.limits
+        raised = {(one.measure, one.window): one for one in temporary.limits}
+        higher = ((own, raised.get((own.measure, own.window), own)) for own in self.limits)
+        return tuple(own if own.maximum >= other.maximum else other for own, other in higher)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

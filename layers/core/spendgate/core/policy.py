@@ -80,7 +80,7 @@ def guards(policy: BudgetPolicy, asked: Amounts, now: datetime) -> tuple[Guard, 
         return ()
     return tuple(
         Guard(counter=counter(limit.measure, limit.window, now), at_most=limit.maximum - asked.of(limit.measure))
-        for limit in policy.limits
+        for limit in policy.limits_at(now)
         if limit.window != "request"
     )
 
@@ -93,10 +93,11 @@ def refusal_before(policy: BudgetPolicy, asked: Amounts, now: datetime) -> Denie
         return Denied(refusal=_expired(policy, policy.expires_at))
     if policy.mode == "observe":
         return None
-    for limit in policy.limits:
+    limits = policy.limits_at(now)
+    for limit in limits:
         if asked.of(limit.measure) > limit.maximum:
             # What is left is not known here, and can only be less than the limits themselves.
-            rooms = tuple((one.measure, one.maximum) for one in policy.limits)
+            rooms = tuple((one.measure, one.maximum) for one in limits)
             return Denied(refusal=_too_expensive(policy, limit, asked), limit=limit, room=limit.maximum, rooms=rooms)
     return None
 
@@ -105,7 +106,8 @@ def rooms_left(state: BudgetState, now: datetime) -> tuple[tuple[Measure, int], 
     """Return what is left of every limit of a budget; nothing where it only observes."""
     if state.policy.mode == "observe":
         return ()
-    return tuple((limit.measure, max(limit.maximum - committed(state, limit, now), 0)) for limit in state.policy.limits)
+    limits = state.policy.limits_at(now)
+    return tuple((limit.measure, max(limit.maximum - committed(state, limit, now), 0)) for limit in limits)
 
 
 def verdict(state: BudgetState, asked: Amounts, now: datetime) -> Verdict:
@@ -120,7 +122,7 @@ def verdict(state: BudgetState, asked: Amounts, now: datetime) -> Verdict:
         return Admitted()
     evicted: dict[str, int] = {}
     denials: list[Denied] = []
-    for limit in state.policy.limits:
+    for limit in state.policy.limits_at(now):
         if limit.window == "request":
             continue
         committed = state.counters.get(counter(limit.measure, limit.window, now), 0)

@@ -13,7 +13,16 @@ from typing import Any, Final
 
 from spendgate.core.block import PLAIN, Block, Shape
 from spendgate.core.bound import Quote
-from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, RunPolicy, Stop, parent
+from spendgate.core.budget import (
+    Amounts,
+    BudgetPolicy,
+    BudgetState,
+    Limit,
+    RunPolicy,
+    Stop,
+    TemporaryLimits,
+    parent,
+)
 from spendgate.core.counters import RESERVED, UNKNOWN, Hold
 from spendgate.core.price import PriceRow, RateCard, Rates, Terms, Tier
 from spendgate.core.reservation import UNRESOLVED, Reservation
@@ -26,6 +35,8 @@ OPEN_SHARDS: Final = 16
 BLOCKS: Final = "BLOCK"
 # Resolved reservations are kept so long that every counter but a lifetime's can be proven from them.
 RETENTION: Final = timedelta(days=400)
+# Calls go on while temporary limits stand, and each transaction pays for the size of the item that they stand in.
+TEMPORARY_REASON_LENGTH_MAX: Final = 200
 
 Item = dict[str, Any]
 Key = dict[str, str]
@@ -68,7 +79,7 @@ def open_shard(reservation_id: str) -> str:
 
 
 def policy_attributes(policy: BudgetPolicy) -> Item:
-    """Return the policy part of a budget's item, without ``rev`` and ``stop``."""
+    """Return the policy part of a budget's item, without ``rev``, ``stop`` and ``temporary``."""
     return {
         "limits": _limits(policy.limits),
         "mode": policy.mode,
@@ -93,9 +104,20 @@ def stop_attribute(stop: Stop) -> Item:
     return record if stop.reservation is None else {**record, "reservation": stop.reservation}
 
 
+def temporary_attribute(temporary: TemporaryLimits) -> Item:
+    """Return temporary limits as they stand in a budget's item. Of a long reason the trail has the rest."""
+    return {
+        "limits": _limits(temporary.limits),
+        "until": instant(temporary.until),
+        "at": instant(temporary.at),
+        "by": temporary.by,
+        "reason": temporary.reason[:TEMPORARY_REASON_LENGTH_MAX],
+    }
+
+
 def decode_budget(item: Mapping[str, Any]) -> BudgetState:
     """Return a budget's state from its item (plain values)."""
-    stop, runs = item.get("stop"), item.get("runs")
+    stop, runs, temporary = item.get("stop"), item.get("runs"), item.get("temporary")
     policy = BudgetPolicy(
         path=item["pk"].removeprefix("BUDGET#"),
         rev=item["rev"],
@@ -123,6 +145,15 @@ def decode_budget(item: Mapping[str, Any]) -> BudgetState:
         if stop is None
         else Stop(
             reason=stop["reason"], at=parse_instant(stop["at"]), by=stop["by"], reservation=stop.get("reservation")
+        ),
+        temporary=None
+        if temporary is None
+        else TemporaryLimits(
+            limits=_decode_limits(temporary["limits"]),
+            until=parse_instant(temporary["until"]),
+            at=parse_instant(temporary["at"]),
+            by=temporary["by"],
+            reason=temporary["reason"],
         ),
     )
     return BudgetState(

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from spendgate.core.block import Block
-from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Stop
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Stop, TemporaryLimits
 from spendgate.core.event import Event
 from spendgate.core.policy import AdmittedByEviction, Denied, refusal_before, verdict
 from spendgate.core.reservation import Reservation, Resolution, may_follow
@@ -171,14 +171,17 @@ class Ledger(Reader):
         """Stop a budget; a budget that is stopped already keeps its first reason. BudgetMissing."""
         self._operate(stop_steps(self.table, path, stop, stop.at), event, BudgetMissing(f"there is no budget {path}"))
 
-    def resume(self, path: str, event: Event) -> None:
-        """Take the stop off a budget. BudgetMissing, RevisionConflict; a budget that is not stopped is left alone."""
+    def resume(self, path: str, event: Event, *, temporary: TemporaryLimits | None = None) -> None:
+        """Take the stop off a budget, and give it temporary limits in the place of those that it has.
+
+        BudgetMissing, RevisionConflict; where nothing would change, nothing is written.
+        """
         state = self.budget(path)
         if state is None:
             raise BudgetMissing(f"there is no budget {path}")
-        if state.policy.stop is None:
+        if state.policy.stop is None and state.policy.temporary == temporary:
             return
-        steps = resume_steps(self.table, path, state.policy.rev)
+        steps = resume_steps(self.table, path, state.policy.rev, temporary)
         self._operate(steps, event, RevisionConflict(f"budget {path} was changed by somebody else"))
 
     def lift(self, block: Block, event: Event) -> None:
@@ -187,7 +190,8 @@ class Ledger(Reader):
         self._operate(lift_steps(self.table, block), event, RevisionConflict(changed))
 
     def trim(self, state: BudgetState, now: datetime) -> bool:
-        """Evict old hour buckets and remove the counters of past periods; False if there was nothing, or it moved.
+        """Evict old hour buckets, remove the counters of past periods and limits that have ended; False if there was
+        nothing, or it moved.
 
         A transaction takes so many and no more; a budget that was left alone for days takes several.
         """
@@ -196,10 +200,13 @@ class Ledger(Reader):
             hour.setdefault(name.rpartition(".")[0], {})[name] = state.counters[name]
         past = [name for name in state.counters if not is_bucket(name) and is_past(name, now - _KEEP_PAST)]
         past = past[:EVICTIONS_MAX]
-        if not hour and not past:
+        policy = state.policy
+        ended = policy.temporary is not None and policy.temporary.until <= now - _KEEP_PAST
+        if not hour and not past and not ended:
             return False
+        steps = trim_steps(self.table, policy.path, hour, past, ended_at_rev=policy.rev if ended else None)
         try:
-            self._transact(trim_steps(self.table, state.policy.path, hour, past), self._name())
+            self._transact(steps, self._name())
         except ConditionsFailed:
             return False
         return True

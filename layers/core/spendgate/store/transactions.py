@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from spendgate.core.block import Block
-from spendgate.core.budget import Amounts, BudgetPolicy, Stop
+from spendgate.core.budget import Amounts, BudgetPolicy, Stop, TemporaryLimits
 from spendgate.core.counters import RESERVED, Hold, on_reserve, on_resolve, on_unknown
 from spendgate.core.policy import guards
 from spendgate.core.reservation import Reservation, Resolution, State
@@ -301,15 +301,17 @@ def latch_step(table: str, path: str, stop: Stop) -> Step:
     return Step(write=update.write(), subject="budget", name=path)
 
 
-def resume_steps(table: str, path: str, rev: int) -> list[Step]:
-    """Take the latch off a budget, if nobody changed it since it was read."""
+def resume_steps(table: str, path: str, rev: int, temporary: TemporaryLimits | None = None) -> list[Step]:
+    """Let a budget go on, with these temporary limits or with none, if nobody changed it since it was read."""
     update = Update(table, items.budget_key(path)).exists().equals("rev", rev).set({"stop": None, "rev": rev + 1})
+    update.set({"temporary": None if temporary is None else items.temporary_attribute(temporary)})
     return [Step(write=update.write(), subject="budget", name=path)]
 
 
 def policy_steps(table: str, policy: BudgetPolicy, now: datetime, *, expected_rev: int | None) -> list[Step]:
     """Write the policy part of a budget: a new one (None), or over a revision; counters and stop stay."""
     update = Update(table, items.budget_key(policy.path)).set(items.policy_attributes(policy))
+    update.set({"temporary": None if policy.temporary is None else items.temporary_attribute(policy.temporary)})
     if expected_rev is None:
         update.absent().set({"rev": 1, "created_at": instant(now)})
     else:
@@ -323,12 +325,23 @@ def raise_rev_step(table: str, path: str) -> Step:
     return Step(write=update.write(), subject="budget", name=path)
 
 
-def trim_steps(table: str, path: str, hour: Mapping[str, Mapping[str, int]], past: Sequence[str]) -> list[Step]:
+def trim_steps(
+    table: str,
+    path: str,
+    hour: Mapping[str, Mapping[str, int]],
+    past: Sequence[str],
+    *,
+    ended_at_rev: int | None = None,
+) -> list[Step]:
     """Take old buckets off their hour, and remove the counters of periods that are over.
 
     ``hour`` gives, for each rolling counter (``usd.hour``), the buckets to evict with the values they must still have.
+    ``ended_at_rev`` is the revision at which temporary limits were read that are over: they go, too.
     """
     update = Update(table, items.budget_key(path)).remove(*past)
+    if ended_at_rev is not None:
+        # Nothing is decided by it, so no gateway needs to read again; but newer ones, of another revision, must stay.
+        update.remove("temporary").equals("rev", ended_at_rev)
     for total, buckets in hour.items():
         update.add({total: -sum(buckets.values())}).remove(*buckets)
         for name, value in buckets.items():
