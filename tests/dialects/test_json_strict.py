@@ -147,10 +147,16 @@ def test_an_answers_decimals_stay_exact() -> None:
         b'{"a":' + b"9" * 5000 + b"}",
         b"[" * 500_000,
         b"[1]x",
+        b'{"usage":{"output":100,"output":0}}',
+        b'{"usage":{"output":100},"usage":{"output":0}}',
     ],
 )
 def test_an_answer_that_cannot_be_used_is_none(raw: bytes) -> None:
     assert parse_answer(raw) is None
+
+
+def test_a_key_that_an_answer_has_twice_is_read_where_both_say_the_same() -> None:
+    assert parse_answer(b'{"a":{"b":[1]},"a":{"b":[1]}}') == {"a": {"b": [1]}}
 
 
 @given(raw=st.binary())

@@ -48,7 +48,7 @@ def parse_object(
 def parse_answer(raw: bytes) -> Any | None:
     """Return a provider's JSON with exact decimals, or None where it cannot be used; never raises."""
     try:
-        return json.loads(raw.decode("utf-8-sig"), parse_float=Decimal, parse_constant=_reject_constant)
+        return _ANSWER.decode(raw.decode("utf-8-sig"))
     except (ValueError, ArithmeticError, RecursionError):
         return None
 
@@ -88,6 +88,14 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         # Which of the two a provider takes differs from server to server: the bound could be for the other.
         _refuse(f"The key {shown(twice)!r} occurs twice in one object.", field=shown(twice))
+    return found
+
+
+def _agreeing_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs) and any(found[key] != value for key, value in pairs):
+        # A count that is there twice has two values, and whoever bills may go by the other one.
+        raise ValueError("one key has two values")
     return found
 
 
@@ -151,3 +159,9 @@ def _invalid(message: str, *, field: str | None = None) -> RequestInvalid:
 
 def _refuse(message: str, *, field: str | None = None) -> NoReturn:
     raise _invalid(message, field=field)
+
+
+# Made once: a decoder costs as much to make as a frame of a stream to read.
+_ANSWER: Final = json.JSONDecoder(
+    parse_float=Decimal, parse_constant=_reject_constant, object_pairs_hook=_agreeing_keys
+)

@@ -4,6 +4,7 @@ All cases go through one gateway, each with a provider, routes, prices, budgets 
 """
 
 import json
+import re
 import secrets
 import signal
 import sys
@@ -27,6 +28,8 @@ from spendgate.local.paths import LOCAL_FILE
 _NOTHING: Final = "version: 1\nbudgets:\n  conformance: {limits: {usd: {life: 0}}}\n"
 _OPEN: Final = ("in_flight", "unknown")
 _LISTED_MAX: Final = 1000
+# How a run names what it makes.
+_OWN_NAME: Final = re.compile(r"c[0-9a-f]{6}-[0-9]+(?:-.*)?\Z")
 
 
 class Spendgate:
@@ -34,9 +37,12 @@ class Spendgate:
 
     name = "spendgate"
 
-    def __init__(self, *, url: str | None = None, token: str | None = None, call_seconds: int = 20) -> None:
+    def __init__(
+        self, *, url: str | None = None, token: str | None = None, call_seconds: int = 20, idle_seconds: int = 0
+    ) -> None:
         self._target = None if url is None else (url.rstrip("/"), token or "")
         self._call_seconds = call_seconds
+        self._idle_seconds = idle_seconds
         self._stack = ExitStack()
         self._own: _Own | None = None
         self._cases = 0
@@ -63,14 +69,14 @@ class Spendgate:
         name = f"c{self._run}-{self._cases}"
         where = self._started() if self._target is None else _Target(*self._target)
         secret_of = {f"{name}-{number}": f"sg-{secrets.token_hex(20)}" for number in range(max(1, len(setup.shares)))}
-        where.post("/apply", {"file": configuration(name, setup, secret_of)})
+        where.configure(configuration(name, setup, secret_of))
         session = SpendgateSession(where, name, setup, secret_of)
         yield session
 
     def _started(self) -> "_Own":
         if self._own is None:
             folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-spendgate-")))
-            self._own = _Own(folder, self._call_seconds)
+            self._own = _Own(folder, self._call_seconds, self._idle_seconds)
             self._stack.callback(self._own.end)
             self._own.start()
         return self._own
@@ -92,6 +98,10 @@ class _Admin:
         if not document.get("complete", True):
             raise Cannot(f"the configuration was applied in part only: {document.get('failure')}")
         return document
+
+    def configure(self, text: str) -> None:
+        """Apply a file."""
+        self.post("/apply", {"file": text})
 
     def _client(self) -> httpx.Client:
         headers = {"authorization": f"Bearer {self.token}", "x-spendgate-operator": "conformance"}
@@ -118,13 +128,26 @@ class _Target(_Admin):
         self.url = url
         self.token = token
 
+    def configure(self, text: str) -> None:
+        """Apply a file, unless that would take away what is not the suite's own."""
+        changes = self.post("/plan", {"file": text})["changes"]
+        others = sorted(
+            f"{one['kind']} {one['name']}"
+            for one in changes
+            if one["action"] in {"revoke", "delete"} and _OWN_NAME.match(one["name"]) is None
+        )
+        if others:
+            raise Cannot(f"the suite wants a gateway of its own: its file would take away {', '.join(others[:5])}")
+        super().configure(text)
+
 
 class _Own(_Admin):
     """A ``spendgate local`` of this driver's own."""
 
-    def __init__(self, folder: Path, call_seconds: int) -> None:
+    def __init__(self, folder: Path, call_seconds: int, idle_seconds: int) -> None:
         self._state = folder / "state"
-        (folder / "spendgate.yaml").write_text(_NOTHING, encoding="utf-8")
+        self._file = folder / "spendgate.yaml"
+        self._file.write_text(_NOTHING, encoding="utf-8")
         command = [sys.executable, "-m", "spendgate.cli.main", "local", "--json", "--port", "0"]
         self._child = Child(
             [*command, "--state", str(self._state), "--config", "spendgate.yaml"],
@@ -135,13 +158,18 @@ class _Own(_Admin):
                 "SPENDGATE_CALL_SECONDS_MAX": str(call_seconds),
                 "SPENDGATE_DEADLINE_GRACE_SECONDS": "2",
                 # The suite's provider is frozen or killed at times: an old connection says nothing about the gateway.
-                "SPENDGATE_IDLE_SECONDS_MAX": "0",
+                "SPENDGATE_IDLE_SECONDS_MAX": str(idle_seconds),
             },
         )
 
     @property
     def pids(self) -> tuple[int, ...]:
         return (self._child.pid,)
+
+    def configure(self, text: str) -> None:
+        """Apply a file, also when the gateway is started again."""
+        super().configure(text)
+        self._file.write_text(text, encoding="utf-8")
 
     def start(self) -> None:
         """Start it, and find it."""
@@ -204,6 +232,9 @@ class SpendgateSession(Limited):
     def revoke(self, caller: Caller) -> None:
         self._where.post(f"/keys/{self._key_names[caller.key]}/revoke", {})
 
+    def run(self, name: str) -> Mapping[str, str]:
+        return {"x-spendgate-run": name}
+
 
 def configuration(name: str, setup: Setup, secret_of: Mapping[str, str]) -> str:
     """Return the file of a case: everything in it has the case's name."""
@@ -228,6 +259,7 @@ def configuration(name: str, setup: Setup, secret_of: Mapping[str, str]) -> str:
                 "model": model.name,
                 "input": _text(Picodollars(model.input * 1_000_000)),
                 "output": _text(Picodollars(model.output * 1_000_000)),
+                "cache_write": _text(Picodollars(model.cache_write * 1_000_000)),
                 "context_tokens": 128_000,
                 "output_tokens_max": 4096,
             }

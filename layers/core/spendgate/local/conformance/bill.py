@@ -4,7 +4,7 @@
                ``bytes_a_token`` and rounded up + IMAGE_TOKENS an image + FILE_TOKENS a file or a sound
     output     ``output_tokens``, or with ``to_the_cap`` as much as the request allows, for each choice; never more than
                the request's cap, or OUTPUT_TOKENS_MAX where it sets none that can be read. Of two caps the larger counts
-    bill       (input + output) x the model's rates, times TIER_FACTOR for the tier "priority"; and SEARCH_FEE a search
+    bill       (input + output) x the model's rates, a write to the cache at five quarters of the input's, times TIER_FACTOR for the tier "priority"; and SEARCH_FEE a search
 
 A field of a type that the protocol does not know counts as not there.
 """
@@ -41,8 +41,8 @@ class Terms:
     beyond_the_cap: int = 1
     # Of the output, what is billed and not shown.
     hidden: bool = False
-    # What is read from or written to a cache, of the input; Anthropic's counts beside it.
-    cache_write_tokens: int = 0
+    # The text is written to the provider's cache: counted beside the input, and dearer.
+    cached: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,12 +80,11 @@ def bill(body: bytes, terms: Terms, models: Mapping[str, Model]) -> Bill:
     count = len(messages) + (document.get("system") is not None)
     written = -(-_text_bytes(document) // terms.bytes_a_token)
     media = sum(_MEDIA.get(str(part.get("type")), 0) for part in _parts(messages))
-    input_tokens = TOKENS_A_MESSAGE * count + written + media
+    cache_write = written if terms.cached else 0
+    input_tokens = TOKENS_A_MESSAGE * count + written + media - cache_write
     factor = TIER_FACTOR if document.get("service_tier") == "priority" else 1
     searches = SEARCHES if _searches(document) else 0
-    # A write to a cache costs five quarters of the input's rate; the rate is a multiple of four.
-    tokens = input_tokens * rates.input + output * choices * rates.output
-    cached = terms.cache_write_tokens * (rates.input // 4 * 5)
+    tokens = input_tokens * rates.input + cache_write * rates.cache_write + output * choices * rates.output
     options = document.get("stream_options")
     return Bill(
         model=model,
@@ -94,10 +93,10 @@ def bill(body: bytes, terms: Terms, models: Mapping[str, Model]) -> Bill:
         choices=min(choices, CHOICES_MAX),
         input_tokens=input_tokens,
         output_tokens=output * choices,
-        cache_write_tokens=terms.cache_write_tokens,
+        cache_write_tokens=cache_write,
         shown_tokens=1 if terms.hidden else output,
         capped=terms.to_the_cap or terms.output_tokens > cap,
-        amount=Picodollars((tokens + cached) * factor + searches * SEARCH_FEE),
+        amount=Picodollars(tokens * factor + searches * SEARCH_FEE),
     )
 
 

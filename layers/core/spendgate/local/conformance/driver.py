@@ -31,13 +31,18 @@ class Model:
     input: Picodollars = RATE
     output: Picodollars = RATE
 
+    @property
+    def cache_write(self) -> Picodollars:
+        """Of input that a provider writes to its cache: five quarters of the input's, as at Anthropic."""
+        return Picodollars(self.input * 5 // 4)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
     """What a case needs of a gateway before its first call.
 
     ``limit`` holds for all callers together. With ``shares`` there are so many callers, each below a budget of its own
-    with that limit; without, one. ``daily`` and ``requests_a_minute`` are limits beside ``limit``. ``unpriced`` are
+    with that limit; without, one. ``runs`` is the limit of each run. ``daily`` and ``requests_a_minute`` are limits beside ``limit``. ``unpriced`` are
     names that the provider serves and nobody priced. ``call_seconds`` is how long a call may last, where a gateway has
     such a setting.
     """
@@ -120,7 +125,11 @@ class Session(Protocol):
         ...
 
     def advance(self, seconds: int) -> None:
-        """Move the gateway's clock."""
+        """Move the gateway's clock on."""
+        ...
+
+    def run(self, name: str) -> Mapping[str, str]:
+        """Return the headers of a call that belongs to a run of this name."""
         ...
 
 
@@ -160,3 +169,6 @@ class Limited:
 
     def advance(self, seconds: int) -> None:  # noqa: ARG002 - the protocol's
         raise Cannot("its clock is the machine's and cannot be moved")
+
+    def run(self, name: str) -> Mapping[str, str]:  # noqa: ARG002 - the protocol's
+        raise Cannot("it has no budget of a run")

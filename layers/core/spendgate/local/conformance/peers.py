@@ -21,7 +21,7 @@ import yaml
 
 from spendgate.core.money import Picodollars, usd, usd_text
 from spendgate.local.conformance.child import Child, accepts, free_port, running
-from spendgate.local.conformance.driver import RATE, Books, Caller, Cannot, Held, Limited, Session, Setup
+from spendgate.local.conformance.driver import Books, Caller, Cannot, Held, Limited, Session, Setup
 
 MICRODOLLAR: Final = Picodollars(1_000_000)
 # A window that has no end while a case runs, where a gateway has no limit for good.
@@ -97,7 +97,7 @@ class Hardcap(_Peer):
     @contextmanager
     def session(self, setup: Setup) -> Iterator[Session]:
         """Start a Redis and a gateway whose tenant has the limit as tokens."""
-        _same_rate(setup)
+        rate = _one_rate(setup)
         if setup.shares:
             raise Cannot("its budgets are of one tenant each: there is none above two of them")
         if setup.daily is not None:
@@ -110,10 +110,11 @@ class Hardcap(_Peer):
             redis, port = free_port(), free_port()
             server = Child([self._redis(), "--port", str(redis), "--bind", "127.0.0.1", "--save", ""], folder)
             stack.enter_context(running(server, lambda: accepts(redis)))
-            (folder / "config.yaml").write_text(yaml.safe_dump(self._config(setup, redis=redis, port=port)))
+            (folder / "config.yaml").write_text(yaml.safe_dump(self._config(setup, rate, redis=redis, port=port)))
             child = Child([self._program(), "serve", "-c", "config.yaml"], folder, {"PROVIDER_KEY": _PROVIDER_KEY})
             names = {one.name: one.name for one in setup.models} | {name: name for name in setup.unpriced}
             session = _HardcapSession(child, port, (Caller(key="sk-conformance-0"),), names)
+            session.rate = rate
             stack.enter_context(running(child, session.ready))
             yield session
 
@@ -124,14 +125,14 @@ class Hardcap(_Peer):
             raise Cannot("it needs a redis-server, and there is none on this machine")
         return found
 
-    def _config(self, setup: Setup, *, redis: int, port: int) -> dict[str, Any]:
+    def _config(self, setup: Setup, rate: Picodollars, *, redis: int, port: int) -> dict[str, Any]:
         tenant: dict[str, Any] = {
             "api_keys": ["sk-conformance-0"],
-            "budget": {"window_s": _WINDOW_SECONDS, "total": setup.limit // setup.models[0].output},
+            "budget": {"window_s": _WINDOW_SECONDS, "total": setup.limit // rate},
         }
         if setup.requests_a_minute is not None:
             tenant["rate_limit"] = {"requests": setup.requests_a_minute, "per_s": 60.0}
-        price = {"input": _a_million(RATE), "output": _a_million(RATE)}
+        price = {"input": _a_million(rate), "output": _a_million(rate)}
         return {
             "listen": {"host": "127.0.0.1", "port": port},
             "redis_url": f"redis://127.0.0.1:{redis}/0",
@@ -154,12 +155,14 @@ class Hardcap(_Peer):
 
 
 class _HardcapSession(_PeerSession):
+    rate: Picodollars
+
     def books(self) -> Books:
         headers = {"authorization": f"Bearer {self.callers[0].key}"}
         shown = httpx.get(f"{self.url}/v1/hardcap/usage", headers=headers, timeout=10, trust_env=False)
         document = shown.raise_for_status().json()
         used, reserved = (sum(document[name].values()) for name in ("used", "reserved"))
-        return Books(booked=Picodollars((used + reserved) * RATE), held=Picodollars(reserved * RATE))
+        return Books(booked=Picodollars((used + reserved) * self.rate), held=Picodollars(reserved * self.rate))
 
 
 class Inferrail(_Peer):
@@ -173,8 +176,6 @@ class Inferrail(_Peer):
         """Set the budgets by its command line, then start the gateway."""
         if setup.requests_a_minute is not None:
             raise Cannot("it limits money only, not requests")
-        if setup.runs is not None and setup.shares:
-            raise Cannot("the case needs runs below shares")
         with self._folder() as folder:
             port = free_port()
             (folder / "inferrail.yaml").write_text(yaml.safe_dump(self._config(setup, port=port)))
@@ -212,6 +213,7 @@ class Inferrail(_Peer):
             one.name: {
                 "input_usd_per_million": usd_text(Picodollars(one.input * 1_000_000)),
                 "output_usd_per_million": usd_text(Picodollars(one.output * 1_000_000)),
+                "cache_write_5m_usd_per_million": usd_text(Picodollars(one.cache_write * 1_000_000)),
                 "source": "the conformance suite's provider",
                 "verified_date": "2026-11-30",
             }
@@ -233,7 +235,8 @@ class Inferrail(_Peer):
             default: "provider",
             "server": {"host": "127.0.0.1", "port": port},
             "receipts": {"sink": "sqlite", "path": "receipts.db"},
-            "budgets": {"enabled": True, "path": "budgets.db"},
+            "budgets": {"enabled": True, "path": "budgets.db"}
+            | ({} if setup.runs is None else {"per_work_default_usd": usd_text(setup.runs)}),
             "telemetry": {"sink": "none"},
             "usage_ping": {"enabled": False},
             "pricing": {"provider": prices},
@@ -242,6 +245,9 @@ class Inferrail(_Peer):
 
 class _InferrailSession(_PeerSession):
     folder: Path
+
+    def run(self, name: str) -> Mapping[str, str]:
+        return {"X-Inferrail-Attribute-Work-Id": name}
 
     def books(self) -> Books:
         spent = self._column("receipts.db", "SELECT estimated_cost_usd FROM receipts WHERE estimated_cost_usd NOT NULL")
@@ -307,7 +313,14 @@ class Governer(_Peer):
                 yield session
 
     def _prices(self, setup: Setup) -> dict[str, Any]:
-        rows = {one.name: {"in": _a_million(one.input), "out": _a_million(one.output)} for one in setup.models}
+        rows = {
+            one.name: {
+                "in": _a_million(one.input),
+                "out": _a_million(one.output),
+                "cache_write": _a_million(one.cache_write),
+            }
+            for one in setup.models
+        }
         return {"models": rows}
 
 
@@ -322,9 +335,11 @@ class _GovernerSession(_PeerSession):
         return Books(booked=Picodollars(booked), held=None, resolution=MICRODOLLAR)
 
 
-def _same_rate(setup: Setup) -> None:
-    if any((one.input, one.output) != (RATE, RATE) for one in setup.models):
+def _one_rate(setup: Setup) -> Picodollars:
+    rates = {rate for one in setup.models for rate in (one.input, one.output)}
+    if len(rates) > 1:
         raise Cannot("its budgets are tokens, so that only models of one rate can share a limit of money")
+    return rates.pop()
 
 
 def _callers_by_header(setup: Setup, header: str) -> tuple[Caller, ...]:

@@ -30,6 +30,7 @@ WORDS_MAX: Final = 4096
 FRAMES_BEFORE_A_CUT: Final = 3
 # Nothing holds a connection for longer.
 HANG_SECONDS: Final = 120.0
+_LOOK_SECONDS: Final = 0.2
 _METHODS: Final = ["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -75,6 +76,8 @@ class Provider:
         self.url = ""
         self.terms = Terms()
         self.manner = OK
+        # Nothing more is to be shown: whoever still waits is let go.
+        self.over = False
         self.models = {model.name: model for model in models}
         self._next: deque[Manner] = deque()
         self._arrivals: list[Arrival] = []
@@ -160,6 +163,7 @@ def running(models: Sequence[Model], *, port: int = 0) -> Iterator[Provider]:
     try:
         yield provider
     finally:
+        provider.over = True
         over.set()
         thread.join(timeout=30)
 
@@ -230,7 +234,10 @@ class _Calls:
             return
         match manner.name:
             case "hang":
-                await wire.gone_within(HANG_SECONDS)
+                deadline = time.monotonic() + HANG_SECONDS
+                while not self._provider.over and time.monotonic() < deadline:
+                    if await wire.gone_within(_LOOK_SECONDS):
+                        return
                 await wire.abort()
             case "reset":
                 await wire.abort()
