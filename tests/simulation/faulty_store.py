@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, cast
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
 from tests.simulation.store_errors import cancelled, client_error, reason
+from tests.simulation.virtual import Killed
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -77,10 +78,6 @@ FAULTS: Final[Mapping[str, tuple[Fault, ...]]] = {
     "update_item": _WRITING,
     "put_item": _WRITING,
 }
-
-
-class Killed(BaseException):
-    """The process has died; as a BaseException no production code takes it for an answer."""
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger, PolicyStale
 from spendgate.store.run_keys import RunKeys, TooManyKeys
 from spendgate.store.transact import Timing
-from tests.simulation.faulty_store import Killed
+from tests.simulation.virtual import Killed
 from tests.store.builders import a_reservation, a_row
 from tests.store.faults import FakeTime
 
@@ -164,7 +164,11 @@ class History:
         run = f"{leaf}/run:{self.random.choice(_NAMES)}" if self.random.random() < 0.2 else None
         path = self.policies.get(run or leaf)
         if path is None or self.random.random() < 0.3:
-            path = self.policies[run or leaf] = self._path(leaf, run)
+            path = self._path(leaf, run)
+            if not path:
+                # Whoever was to open the budget has died before.
+                return
+            self.policies[run or leaf] = path
         usd = self.random.choice((0, 1, 30, 50, 50, 70, 301))
         candidate = Candidate(provider="openai", model=self.random.choice(("house", "mini")))
         reservation = a_reservation(
@@ -192,7 +196,7 @@ class History:
     def _path(self, leaf: str, run: str | None) -> tuple[BudgetPolicy, ...]:
         states = self.ledger.budgets_on([*prefixes(leaf), *([run] if run else [])])
         found = tuple(state.policy for state in states)
-        if run is not None and found[-1].path != run:
+        if run is not None and found and found[-1].path != run:
             limit = Limit(measure="usd", window="life", maximum=200)
             return (*found, BudgetPolicy(path=run, rev=0, limits=(limit,), elapsed_max=timedelta(hours=2)))
         return found

@@ -1,8 +1,8 @@
 """DynamoDB in memory, for a simulation: the operations that the store uses, as a client of botocore's answers them.
 
-Operations are those of one caller after another, as if serialised; what makes DynamoDB more than that (conflicts,
-throttling, lost answers, an index that lags) is added by ``faulty_store.py``. What the code does not use raises
-Unsupported or TypeError rather than being guessed. That the answers are right is checked against an emulator, on random
+Operations are those of one caller after another, as if serialised; what DynamoDB does beside that (conflicts, throttling,
+lost answers) whoever wraps it adds: ``faulty_store.py``, and ``doors.py`` in virtual time. What the code does not use raises
+Unsupported rather than being guessed. That the answers are right is checked against an emulator, on random
 histories, by ``compare.py``.
 """
 
@@ -16,19 +16,21 @@ from datetime import datetime, timedelta
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from tests.simulation import expressions
-from tests.simulation.expressions import (
-    Condition,
-    ExpressionInvalid,
-    Item,
-    Names,
-    OperandInvalid,
-    Unsupported,
-    Update,
-    Values,
+from tests.simulation import expression_parser
+from tests.simulation.memory_requests import (
+    Answer,
+    Write,
+    answer_of,
+    demand_distinct,
+    demand_used,
+    get_of,
+    judged,
+    members,
+    write_of,
 )
-from tests.simulation.memory_table import Change, Key, Table, given, page_of, scan_order, taken
-from tests.simulation.store_errors import Exceptions, cancelled, client_error, invalid, reason, refused
+from tests.simulation.memory_table import Key, Table, page_of, scan_order
+from tests.simulation.memory_values import ExpressionInvalid, Item, OperandInvalid, given
+from tests.simulation.store_errors import Exceptions, cancelled, client_error, invalid, refused
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -40,44 +42,6 @@ TOKEN_LENGTH_MAX: Final = 36
 # How long a token is remembered: docs.aws.amazon.com/amazondynamodb, TransactWriteItems, "Idempotency".
 TOKEN_LIFE: Final = timedelta(minutes=10)
 PAGE_BYTES: Final = 1024 * 1024
-
-Answer = dict[str, Any]
-
-
-@dataclass(slots=True)
-class _Write:
-    """One write of a request that is in order."""
-
-    table: Table
-    key: Key
-    condition: Condition | None
-    names: Names
-    values: Values
-    shows_item: bool
-    # An update, a whole item, or None where the item is deleted.
-    content: Update | Item | None
-
-    def holds(self) -> bool:
-        """Tell whether the condition is met."""
-        item = self.table.items.get(self.key)
-        return self.condition is None or self.condition.holds(item or {}, self.names, self.values)
-
-    def change(self) -> Change:
-        """Return what the write does; OperandInvalid."""
-        content = self.content
-        if isinstance(content, Update):
-            item = self.table.items.get(self.key)
-            if item is None:
-                if not content.sets and not content.adds:
-                    raise Unsupported("an update that only removes, of an item that is not there")
-                item = self.table.key_values(self.key)
-            content = content.applied(item, self.names, self.values)
-        return self.table.change(self.key, content)
-
-    def shown(self) -> Item | None:
-        """Return the item that a failed condition shows."""
-        item = self.table.items.get(self.key)
-        return given(item) if self.shows_item and item is not None else None
 
 
 class MemoryStore:
@@ -126,26 +90,26 @@ class MemoryStore:
             if name in self._tables:
                 raise client_error("CreateTable", "ResourceInUseException", f"Table already exists: {name}")
             self._tables[name] = Table(definition)
-        return _answer(TableDescription={"TableName": name, "TableStatus": "ACTIVE"})
+        return answer_of(TableDescription={"TableName": name, "TableStatus": "ACTIVE"})
 
     # -- writes ------------------------------------------------------------------------------------------------------
 
     def transact_write_items(self, **request: Any) -> Answer:
         """Do all of the writes, or none."""
         operation = "TransactWriteItems"
-        steps, token = _members(operation, request, "TransactItems", "ClientRequestToken")
+        steps, token = members(operation, request, "TransactItems", "ClientRequestToken")
         with self._lock:
             writes = self._writes(operation, steps)
             if token is not None and self._is_replay(operation, token, steps):
-                return _answer()
-            reasons, changes = _judged(writes)
+                return answer_of()
+            reasons, changes = judged(writes)
             if any(one["Code"] != "None" for one in reasons):
                 raise cancelled(operation, reasons)
             for write, change in zip(writes, changes, strict=True):
                 write.table.apply(change)
             if token is not None:
                 self._tokens[token] = self._clock() + TOKEN_LIFE, marshal.dumps(steps, 2)
-        return _answer()
+        return answer_of()
 
     def put_item(self, **request: Any) -> Answer:
         """Write an item whole."""
@@ -162,7 +126,7 @@ class MemoryStore:
     def batch_write_item(self, **request: Any) -> Answer:
         """Put and delete, each by itself."""
         operation = "BatchWriteItem"
-        (tables,) = _members(operation, request, "RequestItems")
+        (tables,) = members(operation, request, "RequestItems")
         kinds = {"PutRequest": "Put", "DeleteRequest": "Delete"}
         steps = [
             {kinds[kind]: {"TableName": table, **content}}
@@ -175,46 +139,46 @@ class MemoryStore:
                 raise invalid(operation, "Too many items requested for the BatchWriteItem call")
             for write in self._writes(operation, steps):
                 write.table.apply(write.change())
-        return _answer(UnprocessedItems={})
+        return answer_of(UnprocessedItems={})
 
     # -- reads -------------------------------------------------------------------------------------------------------
 
     def get_item(self, **request: Any) -> Answer:
         """Return an item, if it is there."""
-        name, given_key, _ = _members("GetItem", request, "TableName", "Key", "ConsistentRead")
+        name, given_key, _ = members("GetItem", request, "TableName", "Key", "ConsistentRead")
         with self._lock:
             table, key = self._key("GetItem", name, given_key)
             item = table.items.get(key)
-            return _answer() if item is None else _answer(Item=given(item))
+            return answer_of() if item is None else answer_of(Item=given(item))
 
     def transact_get_items(self, **request: Any) -> Answer:
         """Return items of one instant, in the order asked; nothing for those that are not there."""
         operation = "TransactGetItems"
-        (steps,) = _members(operation, request, "TransactItems")
+        (steps,) = members(operation, request, "TransactItems")
         with self._lock:
-            found = [self._key(operation, *_get(one)) for one in steps]
-            _demand_distinct(operation, found, TRANSACTION_ITEMS_MAX)
+            found = [self._key(operation, *get_of(one)) for one in steps]
+            demand_distinct(operation, found, TRANSACTION_ITEMS_MAX)
             held = (table.items.get(key) for table, key in found)
-            return _answer(Responses=[{} if item is None else {"Item": given(item)} for item in held])
+            return answer_of(Responses=[{} if item is None else {"Item": given(item)} for item in held])
 
     def batch_get_item(self, **request: Any) -> Answer:
         """Return the items that are there, in no order."""
         operation = "BatchGetItem"
-        (tables,) = _members(operation, request, "RequestItems")
-        wanted = {name: _members(operation, one, "Keys", "ConsistentRead")[0] for name, one in tables.items()}
+        (tables,) = members(operation, request, "RequestItems")
+        wanted = {name: members(operation, one, "Keys", "ConsistentRead")[0] for name, one in tables.items()}
         with self._lock:
             found = [self._key(operation, name, key) for name, keys in wanted.items() for key in keys]
-            _demand_distinct(operation, found, BATCH_GET_MAX)
+            demand_distinct(operation, found, BATCH_GET_MAX)
             responses: dict[str, list[Item]] = {name: [] for name in wanted}
             for table, key in sorted(found, key=lambda one: scan_order(one[1])):
                 if key in table.items:
                     responses[table.name].append(given(table.items[key]))
-        return _answer(Responses=responses, UnprocessedKeys={})
+        return answer_of(Responses=responses, UnprocessedKeys={})
 
     def query(self, **request: Any) -> Answer:
         """Return a page of a partition of the table, or of an index: of that the keys only."""
         operation = "Query"
-        name, text, names, values, index_name, consistent, limit, start = _members(
+        name, text, names, values, index_name, consistent, limit, start = members(
             operation,
             request,
             "TableName",
@@ -222,8 +186,8 @@ class MemoryStore:
             *("ExpressionAttributeNames", "ExpressionAttributeValues"),
             *("IndexName", "ConsistentRead", "Limit", "ExclusiveStartKey"),
         )
-        wanted = expressions.key_condition(text)
-        _demand_used(operation, wanted.placeholders, names, values)
+        wanted = expression_parser.key_condition(text)
+        demand_used(operation, wanted.placeholders, names, values)
         with self._lock:
             table = self._table(operation, name)
             if index_name is not None and index_name not in table.indexes:
@@ -240,7 +204,7 @@ class MemoryStore:
                 entries = [entry for entry in entries if entry > after]
             items = map(partition.item, entries)
             page = list(page_of(items, bytes_max=self._page_bytes, limit=limit))
-            answer = _answer(Items=[given(item) for item in page], Count=len(page), ScannedCount=len(page))
+            answer = answer_of(Items=[given(item) for item in page], Count=len(page), ScannedCount=len(page))
             # A page that ends at its limit says so even where nothing follows.
             if page and (len(page) < len(entries) or len(page) == limit):
                 last = {name: page[-1][name] for name in {*table.keys, *partition.attributes}}
@@ -250,7 +214,7 @@ class MemoryStore:
     def scan(self, **request: Any) -> Answer:
         """Return a page of the table; what a filter leaves out counts for the page all the same."""
         operation = "Scan"
-        name, text, names, values, _, start = _members(
+        name, text, names, values, _, start = members(
             operation,
             request,
             "TableName",
@@ -258,9 +222,9 @@ class MemoryStore:
             *("ExpressionAttributeNames", "ExpressionAttributeValues"),
             *("ConsistentRead", "ExclusiveStartKey"),
         )
-        wanted = None if text is None else expressions.condition(text)
+        wanted = None if text is None else expression_parser.condition(text)
         names, values = names or {}, values or {}
-        _demand_used(operation, frozenset() if wanted is None else wanted.placeholders, names, values)
+        demand_used(operation, frozenset() if wanted is None else wanted.placeholders, names, values)
         with self._lock:
             table = self._table(operation, name)
             keys = table.scanned()
@@ -269,7 +233,7 @@ class MemoryStore:
                 keys = [key for key in keys if scan_order(key) > after]
             page = list(page_of((table.items[key] for key in keys), bytes_max=self._page_bytes, limit=None))
             chosen = [given(item) for item in page if wanted is None or wanted.holds(item, names, values)]
-            answer = _answer(Items=chosen, Count=len(chosen), ScannedCount=len(page))
+            answer = answer_of(Items=chosen, Count=len(chosen), ScannedCount=len(page))
             if len(page) < len(keys):
                 answer["LastEvaluatedKey"] = table.key_values(keys[len(page) - 1])
         return answer
@@ -302,37 +266,20 @@ class MemoryStore:
             except OperandInvalid as error:
                 raise invalid(operation, str(error)) from error
             write.table.apply(change)
-        return _answer()
+        return answer_of()
 
-    def _writes(self, operation: str, steps: Sequence[Mapping[str, Any]]) -> list[_Write]:
+    def _writes(self, operation: str, steps: Sequence[Mapping[str, Any]]) -> list[Write]:
         """Return the writes of a request; ValidationException where DynamoDB would not look at any of them."""
         try:
-            writes = [self._write(operation, *one) for step in steps for one in step.items()]
+            writes = [
+                write_of(operation, kind, said, self._table(operation, said["TableName"]))
+                for step in steps
+                for kind, said in step.items()
+            ]
         except ExpressionInvalid as error:
             raise invalid(operation, str(error)) from error
-        _demand_distinct(operation, [(write.table, write.key) for write in writes], TRANSACTION_ITEMS_MAX)
+        demand_distinct(operation, [(write.table, write.key) for write in writes], TRANSACTION_ITEMS_MAX)
         return writes
-
-    def _write(self, operation: str, kind: str, request: Mapping[str, Any]) -> _Write:
-        if not request.keys() <= _KNOWN.get(kind, frozenset()) or (kind == "Update") != ("UpdateExpression" in request):
-            raise Unsupported(f"{operation} of {kind} with {sorted(request)}")
-        table = self._table(operation, request["TableName"])
-        names: Names = request.get("ExpressionAttributeNames", {})
-        values = {name: taken(value) for name, value in request.get("ExpressionAttributeValues", {}).items()}
-        condition, update, used = expressions.parsed(
-            request.get("ConditionExpression"), request.get("UpdateExpression")
-        )
-        _demand_used(operation, used, names, values)
-        if update is not None and not update.written(names).isdisjoint(table.keys):
-            raise ExpressionInvalid("Cannot update attribute. This attribute is part of the key")
-        content: Update | Item | None = update
-        if kind == "Put":
-            content = {name: taken(value) for name, value in request["Item"].items()}
-            key = table.key_of(content)
-        else:
-            key = table.key(request["Key"])
-        shows = request.get("ReturnValuesOnConditionCheckFailure", "NONE") == "ALL_OLD"
-        return _Write(table, key, condition, names, values, shows, content)
 
     def _is_replay(self, operation: str, token: str, steps: Sequence[Mapping[str, Any]]) -> bool:
         """Tell whether this very transaction was done under its token; another under it is refused."""
@@ -366,68 +313,3 @@ class Paginator:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-
-
-_EXPRESSIONS: Final = frozenset(
-    {
-        "TableName",
-        "ConditionExpression",
-        "ExpressionAttributeNames",
-        "ExpressionAttributeValues",
-        "ReturnValuesOnConditionCheckFailure",
-    }
-)
-_KNOWN: Final = {
-    "Put": _EXPRESSIONS | {"Item"},
-    "Update": _EXPRESSIONS | {"Key", "UpdateExpression"},
-    "Delete": _EXPRESSIONS | {"Key"},
-}
-
-
-def _members(operation: str, request: Mapping[str, Any], *names: str) -> tuple[Any, ...]:
-    """Return what a request says under these names, None where nothing; Unsupported where it says anything else."""
-    if not request.keys() <= set(names):
-        raise Unsupported(f"{operation} with {sorted(request.keys() - set(names))}")
-    return tuple(map(request.get, names))
-
-
-def _answer(**members: Any) -> Answer:
-    return {**members, "ResponseMetadata": {"HTTPStatusCode": 200, "HTTPHeaders": {}, "RetryAttempts": 0}}
-
-
-def _get(step: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    if set(step) != {"Get"} or set(step["Get"]) != {"TableName", "Key"}:
-        raise Unsupported(f"TransactGetItems with {step}")
-    return step["Get"]["TableName"], step["Get"]["Key"]
-
-
-def _judged(writes: Sequence[_Write]) -> tuple[list[dict[str, Any]], list[Change]]:
-    """Return the reason of each write, all None where the transaction is done, and what is done then."""
-    reasons: list[dict[str, Any]] = []
-    changes: list[Change] = []
-    for write in writes:
-        if not write.holds():
-            reasons.append(reason("ConditionalCheckFailed", item=write.shown()))
-            continue
-        try:
-            changes.append(write.change())
-        except OperandInvalid as error:
-            reasons.append(reason("ValidationError", str(error)))
-        else:
-            reasons.append(reason("None"))
-    return reasons, changes
-
-
-def _demand_distinct(operation: str, found: Sequence[tuple[Table, Key]], most: int) -> None:
-    if not 0 < len(found) <= most:
-        raise invalid(operation, f"Member must have length less than or equal to {most}, and not be empty")
-    if len({(table.name, key) for table, key in found}) < len(found):
-        raise invalid(operation, "Transaction request cannot include multiple operations on one item")
-
-
-def _demand_used(operation: str, used: frozenset[str], names: Names, values: Values) -> None:
-    """Require that every placeholder stands for something, and all that is said stands in an expression."""
-    if len(names) + len(values) != len(used) or not (used.issuperset(names) and used.issuperset(values)):
-        said = names.keys() | values.keys()
-        undefined, unused = sorted(used - said), sorted(said - used)
-        raise invalid(operation, f"Invalid expression: undefined {undefined}, unused {unused}")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from zlib import crc32
 
-from tests.simulation.expressions import ExpressionInvalid, Item, OperandInvalid, Unsupported, Value, number
+from tests.simulation.memory_values import ExpressionInvalid, Item, OperandInvalid, Unsupported, Value, size
 
 Key = tuple[str, str]
 # Where an item stands in an index: its partition there, and in it the range and the item's own key.
@@ -175,56 +175,6 @@ def scan_order(key: Key) -> tuple[int, str, str]:
 def _key_names(definition: Mapping[str, Any]) -> tuple[str, str]:
     kinds = {one["KeyType"]: one["AttributeName"] for one in definition["KeySchema"]}
     return kinds["HASH"], kinds["RANGE"]
-
-
-def taken(value: Mapping[str, Any]) -> Value:
-    """Return a value of a request as it is kept: a copy; ExpressionInvalid for what is none."""
-    # The most frequent first: every value of every request comes through here.
-    ((kind, content),) = value.items()
-    if kind == "N":
-        return {"N": str(number(content))}
-    if kind in ("S", "BOOL"):
-        return {kind: content}
-    if kind == "M":
-        return {"M": {name: taken(part) for name, part in content.items()}}
-    if kind == "L":
-        return {"L": [taken(part) for part in content]}
-    raise Unsupported(f"a value of type {kind}")
-
-
-def given(item: Mapping[str, Value]) -> Item:
-    """Return a copy of an item for an answer."""
-    return {name: _given(value) for name, value in item.items()}
-
-
-def _given(value: Value) -> Value:
-    if "M" in value:
-        return {"M": given(value["M"])}
-    if "L" in value:
-        return {"L": [_given(part) for part in value["L"]]}
-    return dict(value)
-
-
-def size(item: Mapping[str, Value]) -> int:
-    """Return an item's size as DynamoDB counts it ("DynamoDB item sizes and formats")."""
-    return sum(len(name.encode()) + _value_size(value) for name, value in item.items())
-
-
-def _value_size(value: Value) -> int:
-    kind: str
-    content: Any
-    ((kind, content),) = value.items()
-    match kind:
-        case "S":
-            return len(str(content).encode())
-        case "N":
-            return (len(str(content).lstrip("-").strip("0")) + 1) // 2 + 1 + str(content).startswith("-")
-        case "M":
-            return 3 + len(content) + size(content)
-        case "L":
-            return 3 + len(content) + sum(_value_size(part) for part in content)
-        case _:
-            return 1
 
 
 def page_of(items: Iterable[Item], *, bytes_max: int, limit: int | None) -> Iterator[Item]:

@@ -15,8 +15,9 @@ from spendgate.errors import LedgerUnavailable
 from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
-from tests.simulation.faulty_store import FAULTS, Fault, FaultyStore, Killed, Plan
+from tests.simulation.faulty_store import FAULTS, Fault, FaultyStore, Plan
 from tests.simulation.memory_store import MemoryStore
+from tests.simulation.virtual import Killed
 from tests.store.builders import (
     NOW,
     a_policy,

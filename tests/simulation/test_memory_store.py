@@ -17,9 +17,9 @@ from botocore.exceptions import ClientError
 from spendgate.store import alerts, config, reader, run_keys, transact
 from spendgate.store.tables import create_tables, ledger_table
 from tests.simulation.compare import compared, patient
-from tests.simulation.expressions import Unsupported
 from tests.simulation.histories import CONFIG, LEDGER, History
 from tests.simulation.memory_store import MemoryStore
+from tests.simulation.memory_values import Unsupported
 from tests.simulation.twin import told
 
 if TYPE_CHECKING:
