@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, Final
 
 from spendgate import admin_reconcile as reconciliation
@@ -302,7 +302,9 @@ class Admin:
     def catalogue_state(self) -> dict[str, Any]:
         """Return how much of the shipped prices is stored, how old they are, and the last load that added any."""
         loads = (event for event in self._trail() if event.kind == LOADED)
-        return self.prices.state(next(loads, None))
+        # A load leaves an event for each of its transactions, all of one instant.
+        _, last = next(groupby(loads, key=lambda event: event.at), (None, ()))
+        return self.prices.state(tuple(last))
 
     # --- private
 

@@ -1,6 +1,6 @@
 """What models cost: the stored rows beside the shipped ones, what has no price, and rows that an operator adds."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -79,16 +79,16 @@ class Prices:
             "stale": stale,
         }
 
-    def state(self, loaded: Event | None) -> dict[str, Any]:
+    def state(self, loaded: Sequence[Event]) -> dict[str, Any]:
         """Return how much of the shipped prices of these providers is stored, how old they are, and the last load."""
         now, shipped = self.clock(), self._shipped()
         stored = {row.id: row for row in self.config.all_prices()}
         looked = sorted(row.checked for row in shipped if row.checked)
         last = loaded and {
-            "at": instant_text(loaded.at),
-            "by": loaded.by,
-            "subject": loaded.subject,
-            "rows": len((loaded.after or {}).get("rows", ())),
+            "at": instant_text(loaded[0].at),
+            "by": loaded[0].by,
+            "subject": "; ".join(dict.fromkeys(event.subject for event in reversed(loaded))),
+            "rows": sum(len((event.after or {}).get("rows", ())) for event in loaded),
         }
         return {
             "at": instant_text(now),
@@ -100,7 +100,7 @@ class Prices:
             "newest_check": looked[-1] if looked else None,
             "stale": sum(is_stale(row, now) for row in shipped),
             "fresh_days": FRESH_FOR.days,
-            "last_load": last,
+            "last_load": last or None,
         }
 
     def add(self, file: str, *, by: str) -> dict[str, Any]:
