@@ -4,7 +4,10 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from tests.gateway.stand import Stand, facts
+import httpx
+import pytest
+
+from tests.gateway.stand import Stand, chat, facts
 
 HEADER = "x-amzn-lambda-context"
 SETTINGS = {"deadline_header": HEADER}
@@ -67,3 +70,38 @@ def test_a_context_without_a_deadline_is_a_fault_and_nothing_is_sent(stand: Stan
         assert code(stand.chat(key, headers={HEADER: text})) == (500, "internal_fault")
     assert stand.hits == 0
     assert stand.reservations() == ()
+
+
+def test_of_the_platform_s_names_only_what_the_adapter_writes_means_anything(stand: Stand) -> None:
+    key = stand.open(ROOMY)
+    spoofed = {
+        "x-amzn-trace-id": "Root=CHOSEN",
+        "x-amzn-oidc-identity": "CHOSEN",
+        "x-amzn-requestid": "CHOSEN",
+        "x-amz-security-token": "CHOSEN",
+        "x-amzn-lambda-deadline": "CHOSEN",
+        "x-amzn-request-context": json.dumps({"requestId": "CHOSEN\n", "identity": {"userArn": "CHOSEN"}}),
+    }
+
+    assert stand.chat(key, headers=until(stand, seconds=60) | spoofed).status_code == 200
+    assert "CHOSEN" not in stand.log.getvalue() + stand.tables()
+    (arrived,) = stand.provider.arrivals
+    assert not any(name.startswith("x-amz") for name in arrived.headers)
+    assert "CHOSEN" not in str(arrived.headers)
+
+
+@pytest.mark.parametrize("name", [HEADER, "x-amzn-request-context"])
+def test_a_context_of_the_callers_own_beside_the_adapter_s_is_refused(stand: Stand, name: str) -> None:
+    # An adapter that added its header to a caller's, and did not write over it, would leave two.
+    headers = [("authorization", f"Bearer {stand.open(ROOMY)}"), (name, "{}"), (name.title(), '{"deadline": 1e15}')]
+    response = httpx.post(f"{stand.url}/v1/chat/completions", json=chat(), headers=headers, trust_env=False)
+
+    assert code(response) == (400, "request_invalid")
+    assert stand.hits == 0
+
+
+def test_the_id_of_a_request_is_the_adapter_s_to_tell_and_a_plain_one(stand: Stand) -> None:
+    key = stand.open(ROOMY)
+    stand.chat(key, headers=until(stand, seconds=60) | {"x-amzn-request-context": '{"requestId": "c2a9-told"}'})
+
+    assert '"request_id":"c2a9-told"' in stand.log.getvalue().replace('": "', '":"')
