@@ -1,4 +1,5 @@
-"""Prints the figures: ``python -m benchmarks [round-trips] [write-units] [cpu] [imports] [tightness]``; all of them without a name.
+"""Prints the figures: ``python -m benchmarks [round-trips] [write-units] [cpu] [profile] [imports] [tightness] [peers]``; all of them
+without a name. With ``--write``, peers and profile go to docs/benchmarks.md too.
 
 Nothing here passes or fails: times depend on the machine, which is printed with them. What is a count and no time is
 asserted in tests/test_benchmarks.py.
@@ -10,18 +11,21 @@ import argparse
 import asyncio
 import os
 import platform
+import sys
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Final
 
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks import cpu, imports, round_trips, shares, tightness, turns, write_units
+from benchmarks import cpu, imports, peers, profile, report, round_trips, shares, tightness, turns, write_units
 from benchmarks.rig import a_store, rig
 
-NAMES: Final = ("round-trips", "write-units", "cpu", "imports", "tightness")
+NAMES: Final = ("round-trips", "write-units", "cpu", "profile", "imports", "tightness", "peers")
+PAGE: Final = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 # What needs no store.
 _ALONE: Final = frozenset({"imports", "tightness"})
 TOP: Final = 10
@@ -36,19 +40,34 @@ def main() -> None:
     parser.add_argument("--calls", type=int, default=100, help="calls in each repetition of cpu (100)")
     parser.add_argument("--repetitions", type=int, default=7, help="repetitions of what is timed (7)")
     parser.add_argument("--turns", type=int, default=300, help="turns of agents in tightness (300)")
+    parser.add_argument("--peers", type=Path, metavar="FOLDER", help="environments of other gateways, for peers")
+    parser.add_argument("--rounds", type=int, default=5, help="rounds of peers, each through every gateway (5)")
+    parser.add_argument("--write", action="store_true", help="write docs/benchmarks.md from peers and profile")
     given = parser.parse_args()
     unknown = sorted(set(given.names) - set(NAMES))
     if unknown:
         parser.error(f"no such benchmark: {', '.join(unknown)}; there are: {', '.join(NAMES)}")
     names = given.names or NAMES
     _console.print(machine())
+    found: peers.Found | None = None
+    profiles: list[profile.Profile] = []
     if set(names) - _ALONE:
         with a_store() as url:
-            asyncio.run(_calls(url, names, calls=given.calls, repetitions=given.repetitions))
+            profiles = asyncio.run(_calls(url, names, calls=given.calls, repetitions=given.repetitions))
+            if "peers" in names:
+                found = peers.measure(peers=given.peers, store_url=url, calls=given.calls, rounds=given.rounds)
+                _print_peers(found)
     if "imports" in names:
         _print_imports(given.repetitions)
     if "tightness" in names:
         _print_tightness(given.turns)
+    if given.write:
+        # Not where the environments are, which is this machine's.
+        words = ["FOLDER" if word == str(given.peers) else word for word in sys.argv[1:]]
+        page = report.document(
+            machine=machine(), command=f"python -m benchmarks {' '.join(words)}", found=found, profiles=profiles
+        )
+        PAGE.write_text(page, encoding="utf-8")
 
 
 def machine() -> str:
@@ -60,8 +79,9 @@ def machine() -> str:
     )
 
 
-async def _calls(url: str, names: Iterable[str], *, calls: int, repetitions: int) -> None:
+async def _calls(url: str, names: Iterable[str], *, calls: int, repetitions: int) -> list[profile.Profile]:
     made = rig(url)
+    profiles: list[profile.Profile] = []
     if "round-trips" in names:
         _print_round_trips(await round_trips.measure(made))
     if "write-units" in names:
@@ -74,6 +94,12 @@ async def _calls(url: str, names: Iterable[str], *, calls: int, repetitions: int
         _print_shares("Where it goes, whole call of 1 KB", whole)
         streamed = await shares.measure(made, calls=calls * repetitions, stream=True)
         _print_shares("Where it goes, streamed call of 1 KB and 50 chunks", streamed)
+    if "profile" in names:
+        profiles = await profile.measure(made, calls=calls, repetitions=repetitions)
+        for one in profiles:
+            rows = [(part, f"{seconds * 1e3:.2f}", f"{share:.1%}") for part, seconds, share in one.parts]
+            _print(f"Of {one.name}, {one.seconds * 1e3:.2f} CPU ms", ("part", "CPU ms", "share"), rows)
+    return profiles
 
 
 def _print_round_trips(found: Iterable[round_trips.Trips]) -> None:
@@ -137,6 +163,13 @@ def _print_cpu(found: Iterable[cpu.CallCost]) -> None:
 
 def _print_shares(title: str, found: Iterable[tuple[str, float]]) -> None:
     _print(title, ("part", "share"), ((part, f"{share:.1%}") for part, share in list(found)[:TOP]))
+
+
+def _print_peers(found: peers.Found) -> None:
+    for title, heads, rows in report.beside(found):
+        _print(title, heads, rows)
+    for name, why in sorted(found.absent.items()):
+        _console.print(f"Not measured: {name}: {why}")
 
 
 def _print_imports(repetitions: int) -> None:

@@ -129,7 +129,8 @@ class Rig:
 
     ``trace`` has an operation's name for each request to DynamoDB, and EGRESS for each to the provider, in order.
     With ``canned`` every transaction is answered ``{}`` at once, without a network; ``offload.inline`` runs the
-    store's calls on the thread of the caller. ``on_write`` is told what each transaction writes, before it is sent.
+    store's calls on the thread of the caller. ``on_write`` is told what each transaction writes, before it is sent, and ``on_request`` as what
+    request, canned or not.
     """
 
     app: Callable[..., Awaitable[None]]
@@ -140,6 +141,7 @@ class Rig:
     trace: list[str]
     offload: Offloading
     on_write: Callable[[Sequence[Any]], None] = field(default=lambda _: None)
+    on_request: Callable[[Any], None] = field(default=lambda _: None)
     canned: bool = False
 
     async def call(self, secret: str, body: bytes, *headers: tuple[bytes, bytes]) -> Answer:
@@ -253,6 +255,7 @@ def _sent(made: Rig, request: Any) -> AWSResponse | None:
     made.trace.append(operation)
     if operation != "TransactWriteItems":
         return None
+    made.on_request(request)
     if not made.canned:
         made.on_write(json.loads(request.body)["TransactItems"])
         return None

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks import cpu, imports, round_trips, shares, tightness, turns, write_units
+from benchmarks import cpu, imports, load, peers, report, round_trips, shares, tightness, turns, write_units
+from benchmarks.peers import DIRECT, KINDS, OURS, Found, Gateway, Seen
 from benchmarks.rig import rig
 
 
@@ -78,6 +79,35 @@ def test_what_is_timed_runs_once(store_url: str) -> None:
     assert [one.name for one in costs] == ["whole, 1 KB", "streamed, 1 KB", "whole, 100 KB", "streamed, 100 KB"]
     assert parts
     assert sum(share for _, share in parts) == pytest.approx(1)
+
+
+def test_the_proxy_of_the_limits_passes_calls_through_whole_and_streamed() -> None:
+    with peers.provided() as provider_url, peers.proxied(provider_url) as proxy:
+        for kind in KINDS:
+            taken = asyncio.run(load.calls(proxy.target, peers.body_of(proxy, kind), count=17, at_once=kind.at_once))
+            assert len(taken) == 17
+            assert all(0 < one.first <= one.whole for one in taken)
+
+
+def test_the_store_alone_takes_both_transactions_of_a_call_as_the_gateway_has_sent_them(store_url: str) -> None:
+    assert len(asyncio.run(peers.store_seconds(store_url, 4, 2))) == 4
+
+
+def test_the_page_has_each_gateway_beside_spendgate_with_ratios() -> None:
+    def gateway(name: str, seconds: float, cpu_seconds: float) -> Gateway:
+        seen = Seen(taken=[load.Taken(seconds / 2, seconds)], cpu_seconds=[cpu_seconds])
+        target = load.Target(url="", headers={})
+        return Gateway(name=name, version="1", target=target, model="m", pids=(), seen=dict.fromkeys(KINDS, seen))
+
+    gateways = [gateway(DIRECT, 0.001, 0), gateway(OURS, 0.011, 0.004), gateway("other", 0.006, 0.008)]
+    found = Found(gateways=gateways, absent={"gone": "it is not installed"}, store={1: [0.002], 16: [0.003]})
+
+    page = report.document(machine="a machine", command="a command", found=found, profiles=())
+
+    assert "| **spendgate 1** | 10.0 | 10.0 | 10.0 | 1.00 | 5.0 | 4.00 | 1.00 |" in page
+    assert "| other 1 | 5.0 | 5.0 | 5.0 | 0.50 | 2.5 | 8.00 | 2.00 |" in page
+    assert "| the store alone | 2.0 | 2.0 | 2.0 | 0.20 |  |  |  |" in page
+    assert "Not measured: gone: it is not installed" in page
 
 
 def test_the_gateways_imports_are_measured_beside_boto3s() -> None:

@@ -21,8 +21,8 @@ from typing import Final
 from tests.parsers.seeds import FOUND, ROOT, seeds
 from tests.parsers.targets import TARGETS
 
-# A parser that needs longer for so little hangs.
-INPUT_SECONDS_MAX: Final = 5
+# A parser that needs longer for so little hangs, even on a machine that does much else; it is the wall clock that is looked at.
+INPUT_SECONDS_MAX: Final = 60
 INPUT_BYTES_MAX: Final = 16 * 1024
 MEMORY_MEGABYTES_MAX: Final = 2048
 SAID_LINES_MAX: Final = 60
