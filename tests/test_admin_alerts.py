@@ -38,6 +38,22 @@ def test_at_what_to_warn_is_planned_stored_and_then_stands(admin: Admin, config:
     assert "alerts_updated" in {event["kind"] for event in admin.events()["events"]}
 
 
+def test_where_a_budget_warns_is_planned_stored_and_left_out_again(admin: Admin, ledger: Ledger) -> None:
+    own = FILE.replace("acme: {limits", "acme: {alerts: {warn_at: [90, 50]}, limits")
+    admin.apply(FILE, by="ada")
+    (change,) = [one for one in admin.plan(own)["changes"] if one["action"] == "update"]
+    assert (change["name"], change["after"]["alerts"], "alerts" in change["before"]) == (
+        "acme",
+        {"warn_at": [50, 90]},
+        False,
+    )
+
+    for file, stored in ((own, (50, 90)), (own.replace("[90, 50]", "[]"), ()), (FILE, None)):
+        admin.apply(file, by="ada")
+        assert ledger.budgets_on(["acme"])[0].policy.warn_at == stored
+        assert admin.plan(file)["writes"] == 0
+
+
 def test_what_was_told_and_what_waits_are_listed(admin: Admin, ledger: Ledger) -> None:
     now, store = admin.clock(), store_of(ledger)
     facts = {"reason": "loops", "by": "ada", "since": "2026-11-30T02:10:00.000000Z", "reservation": ""}

@@ -39,6 +39,7 @@ policies = st.builds(
     runs=st.none() | runs,
     stop_on_unknown=st.booleans(),
     allow=st.lists(st.tuples(st.just("web_search"), counts), max_size=1).map(tuple),
+    warn_at=st.none() | st.lists(st.integers(1, 2), max_size=2, unique=True).map(sorted).map(tuple),
 )
 rates = st.builds(
     Rates,

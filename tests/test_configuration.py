@@ -496,6 +496,10 @@ WRONG: tuple[tuple[str, int | None, str, str], ...] = (
     ("alerts: {warn_at: [0]}\n", 4, "alerts.warn_at[0]", "from 1 to 99"),
     ("alerts: {warn_at: [100]}\n", 4, "alerts.warn_at[0]", "from 1 to 99"),
     ("alerts: {warn_at: [80, 80]}\n", 4, "alerts.warn_at", "twice"),
+    ("budgets:\n  a: {limits: {usd: {day: 1}}, alerts: {warn_at: [80, 80]}}\n", 5, "budgets.a.alerts.warn_at", "twice"),
+    ("budgets:\n  a: {limits: {usd: {day: 1}}, alerts: {warn_at: [0]}}\n", 5, "budgets.a.alerts.warn_at[0]", "from 1 to 99"),
+    ("budgets:\n  a: {limits: {usd: {day: 1}}, alerts: {}}\n", 5, "budgets.a.alerts.warn_at", "is missing"),
+    ("budgets:\n  a: {limits: {usd: {day: 1}}, alerts: {warn_at: [5], warn: [5]}}\n", 5, "budgets.a.alerts.warn", "did you mean"),
     ("alerts: {slack: on}\n", 4, "alerts.slack", "must be true or false"),
     ("alerts: {5: 1}\n", 4, "alerts.5", "is not known here"),
 )  # fmt: skip

@@ -17,6 +17,7 @@ from spendgate.core.alert import (
     budget_alerts,
     catalogue_stale,
     exceeded,
+    state_alerts,
     unknown_money,
 )
 from spendgate.core.alert_samples import samples
@@ -47,6 +48,29 @@ def refused(state: BudgetState, usd: int) -> Denied:
 def test_b57_80_and_100_are_both_told_where_one_call_jumps_over_both() -> None:
     """B57: one message a threshold, also where nothing was seen in between."""
     assert told(spent(10 * USD, a_limit("10"))) == [("warn", "80"), ("exceeded", "100")]
+
+
+@given(
+    said=st.lists(st.none() | st.lists(st.integers(1, 99), unique=True, max_size=3).map(tuple), min_size=1, max_size=5),
+    file=st.lists(st.integers(1, 99), unique=True, max_size=3).map(tuple),
+)
+def test_a_budget_warns_as_it_says_or_the_nearest_above_it_does_or_the_file_and_is_told_of_100_in_any_case(
+    said: list[tuple[int, ...] | None], file: tuple[int, ...]
+) -> None:
+    names = ["a" if level == 0 else f"b{level}" for level in range(len(said))]
+    paths = ["/".join(names[: level + 1]) for level in range(len(said))]
+    full = spent(10 * USD, a_limit("10"))
+    states = [
+        replace(full, policy=replace(full.policy, path=path, warn_at=own))
+        for path, own in zip(paths, said, strict=True)
+    ]
+
+    found = state_alerts(states, AlertPolicy(warn_at=file), blocks=(), open_ones=(), catalogue=None, now=NOW)
+
+    for level, path in enumerate(paths):
+        expected = next((own for own in reversed(said[: level + 1]) if own is not None), file)
+        told_of = {int(one.facts["threshold"]) for one in found if one.scope == path}
+        assert told_of == {*expected, 100}
 
 
 def test_what_is_reserved_is_no_spend_yet() -> None:

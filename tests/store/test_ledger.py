@@ -643,6 +643,7 @@ def test_every_field_of_a_policy_comes_back(ledger: Ledger) -> None:
         runs=RunPolicy(limits=usd_limits(life=2), expire_after=timedelta(hours=24), stop_on_unknown=True),
         stop_on_unknown=True,
         allow=(("web_fetch", 3), ("web_search", 5)),
+        warn_at=(),
         expires_at=NOW,
     )
 

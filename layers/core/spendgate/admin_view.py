@@ -117,6 +117,8 @@ def policy_view(policy: BudgetPolicy) -> dict[str, Any]:
         view["allow"] = dict(policy.allow)
     if policy.default_output_tokens is not None:
         view["default_output_tokens"] = policy.default_output_tokens
+    if policy.warn_at is not None:
+        view["alerts"] = {"warn_at": list(policy.warn_at)}
     if policy.runs is not None:
         view["runs"] = _runs_view(policy.runs)
     return view

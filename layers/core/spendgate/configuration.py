@@ -190,6 +190,8 @@ class _Reader:
         policies: dict[str, BudgetPolicy] = {}
         for path, entry in entries.items():
             self._check_limits(entry, ("budgets", path))
+            if entry.alerts is not None:
+                self._check_warn_at(entry.alerts.warn_at, ("budgets", path, "alerts", "warn_at"))
             for prefix in prefixes(path):
                 policies.setdefault(prefix, BudgetPolicy(path=prefix, rev=0))
             policies[path] = values.policy(path, entry)
@@ -213,8 +215,7 @@ class _Reader:
 
     def alerts(self) -> AlertPolicy:
         entry = self._entry(AlertsEntry, self._document.get("alerts", {}), ("alerts",)) or AlertsEntry()
-        if len(set(entry.warn_at)) != len(entry.warn_at):
-            self._findings.add(("alerts", "warn_at"), "has a number twice")
+        self._check_warn_at(entry.warn_at, ("alerts", "warn_at"))
         return AlertPolicy(warn_at=tuple(sorted(entry.warn_at)), slack=entry.slack)
 
     def _section(self, name: str) -> Mapping[str, Any]:
@@ -321,6 +322,10 @@ class _Reader:
             self._findings.add((*place, "unbudgeted"), "contradicts limits: leave one of them out")
         if not limited and not entry.unbudgeted:
             self._findings.add(place, "has no limits: give it some, or say unbudgeted: true")
+
+    def _check_warn_at(self, thresholds: list[int], place: Place) -> None:
+        if len(set(thresholds)) != len(thresholds):
+            self._findings.add(place, "has a number twice")
 
     def _check_number(self, entry: LimitsEntry, place: Place) -> None:
         number = len(values.limits(entry))

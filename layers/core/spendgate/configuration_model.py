@@ -222,6 +222,10 @@ class RunsEntry(Entry):
     delegate: Delegation = 0
 
 
+class BudgetAlertsEntry(Entry):
+    warn_at: list[Percent]
+
+
 class BudgetEntry(Entry):
     limits: LimitsEntry = LimitsEntry()
     mode: Mode = "enforce"
@@ -230,6 +234,7 @@ class BudgetEntry(Entry):
     failover: bool = False
     runs: RunsEntry | None = None
     allow: Allow = {}
+    alerts: BudgetAlertsEntry | None = None
 
 
 class KeyEntry(Entry):

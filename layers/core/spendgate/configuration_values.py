@@ -79,6 +79,7 @@ def policy(path: str, entry: BudgetEntry) -> BudgetPolicy:
         failover=entry.failover,
         runs=None if entry.runs is None else _run_policy(entry.runs),
         allow=tuple(sorted(entry.allow.items())),
+        warn_at=None if entry.alerts is None else tuple(sorted(entry.alerts.warn_at)),
     )
 
 

@@ -5,12 +5,12 @@ marks, so that what a hundred calls show is told once, and a new period (or a ra
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 
 from spendgate.core.block import Block
-from spendgate.core.budget import RUN_PREFIX, BudgetState, Limit, Stop
+from spendgate.core.budget import RUN_PREFIX, BudgetState, Limit, Stop, prefixes
 from spendgate.core.money import usd_text
 from spendgate.core.policy import Denied, amount_text, committed
 from spendgate.core.reservation import Reservation
@@ -208,12 +208,23 @@ def state_alerts(
     now: datetime,
 ) -> tuple[Alert, ...]:
     """Return everything that stands to be told, told before or not."""
+    own = {state.policy.path: state.policy.warn_at for state in states}
     return (
-        *(alert for state in states for alert in budget_alerts(state, policy, now)),
+        *(
+            alert
+            for state in states
+            for alert in budget_alerts(state, replace(policy, warn_at=_warn_at(state.policy.path, own, policy)), now)
+        ),
         *(bound_violated(block, now) for block in blocks),
         *unknown_money(open_ones, now),
         *catalogue_stale(catalogue, now),
     )
+
+
+def _warn_at(path: str, own: Mapping[str, tuple[int, ...] | None], policy: AlertPolicy) -> tuple[int, ...]:
+    """Return where to warn of a budget: as it says itself, else the nearest above it that does, else the file."""
+    said = (own.get(prefix) for prefix in reversed(prefixes(path)))
+    return next((found for found in said if found is not None), policy.warn_at)
 
 
 def _thresholds(state: BudgetState, limit: Limit, policy: AlertPolicy, now: datetime) -> Iterator[Alert]:

@@ -85,6 +85,8 @@ class BudgetPolicy:
     stop_on_unknown: bool = False
     # (feature, uses a call) of what may run at the provider: core/feature.FEATURES.
     allow: tuple[tuple[str, int], ...] = ()
+    # At which percentages of its limits to warn; none warns of nothing, and None is as the budget above says.
+    warn_at: tuple[int, ...] | None = None
     expires_at: datetime | None = None
     stop: Stop | None = None
     # Of runs only, as expires_at is.

@@ -89,6 +89,7 @@ def policy_attributes(policy: BudgetPolicy) -> Item:
         "runs": None if policy.runs is None else _runs(policy.runs),
         "stop_on_unknown": policy.stop_on_unknown or None,
         "allow": dict(policy.allow) or None,
+        "warn_at": None if policy.warn_at is None else list(policy.warn_at),
         # Not "expires_at", which is the tables' time to live: an expired run keeps its record.
         "run_expires_at": None if policy.expires_at is None else instant(policy.expires_at),
         "elapsed_max_seconds": None if policy.elapsed_max is None else int(policy.elapsed_max.total_seconds()),
@@ -138,6 +139,7 @@ def decode_budget(item: Mapping[str, Any]) -> BudgetState:
         ),
         stop_on_unknown=item.get("stop_on_unknown", False),
         allow=tuple(sorted(item.get("allow", {}).items())),
+        warn_at=tuple(item["warn_at"]) if "warn_at" in item else None,
         expires_at=parse_instant(item["run_expires_at"]) if "run_expires_at" in item else None,
         elapsed_max=_seconds(item.get("elapsed_max_seconds")),
         stop_on_refusal=item.get("stop_on_refusal", False),
