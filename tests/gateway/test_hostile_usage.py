@@ -22,7 +22,7 @@ from spendgate.dialects.registry import DIALECTS, ENTRIES
 from spendgate.metering import answered
 from tests.builders import NOW, a_reservation
 from tests.gateway.stand import FILE, Stand
-from tests.recorded.vectors import Vector, altered, vectors
+from tests.recorded.vectors import Vector, altered, vectors, written_out
 
 _USAGE: Final = frozenset({"usage", "usageMetadata"})
 _MARK: Final = "the count"
@@ -181,8 +181,12 @@ def route_of(family: str) -> str:
 
 
 def chosen(name: str) -> list[Vector]:
-    """Return, of a dialect, the smallest answer that is whole and the smallest that is streamed."""
-    fit = [one for one in SETTLED if one.dialect.name == name and not one.request.facts.demands]
+    """Return, of a dialect, the smallest answer that is whole and the smallest that is streamed, each as it was sent."""
+    fit = [
+        one
+        for one in SETTLED
+        if one.dialect.name == name and not one.request.facts.demands and one.passed == one.answer
+    ]
     plain = [
         one
         for one in fit
@@ -200,7 +204,7 @@ def sampled(vector: Vector, *, start: int) -> list[tuple[Step, str]]:
 
 def call(stand: Stand, vector: Vector, key: str) -> Any:
     route = route_of(vector.dialect.family)
-    body = json.loads(vector.wire["body"])
+    body = json.loads(written_out(vector.wire["body"]))
     if "model" in body:
         body["model"] = route
     path = re.sub(r"\{model[^}]*\}", route, ENTRIES[vector.dialect.name].paths[0])

@@ -52,7 +52,18 @@ def test_a_stream_is_read_alike_byte_by_byte_and_not_a_byte_of_it_is_lost(vector
     flowed, held, report = run(vector.dialect, asked, pieces(vector.answer))
     assert report == report_of(vector)
     # What is missing of an array that was never closed goes out before the error that closes it.
-    assert flowed + held == vector.answer if report.finished else vector.answer.startswith(flowed + held)
+    passed = flowed + held
+    assert passed == vector.passed if report.finished else vector.passed.startswith(passed)
+
+
+def test_what_bedrock_wraps_reaches_the_caller_as_the_events_of_the_caller_s_own_protocol() -> None:
+    wrapped = [vector for vector in CORPUS if vector.passed != vector.answer]
+
+    assert {vector.name for vector in wrapped} == {"bedrock/invoke_stream_claude", "bedrock/invoke_stream_error"}
+    for vector in wrapped:
+        flowed, held, _ = run(vector.dialect, vector.request, [vector.answer])
+        assert flowed + held == vector.passed
+        assert (flowed + held).startswith(b"event: message_start\ndata: {")
 
 
 @settled

@@ -64,6 +64,8 @@ class Vector:
     row: PriceRow
     streamed: bool
     answer: bytes
+    # What the caller gets of it.
+    passed: bytes
     expected: Expected
     wire: Mapping[str, Any]
     content: Mapping[str, Any]
@@ -103,10 +105,16 @@ def _vector(file: Path) -> Vector:
         row=_row(document["price"]),
         streamed=streamed,
         answer=answer,
+        passed=_passed(document["answer"], answer),
         expected=_expected(document["expected"]),
         wire=document["request"],
         content=document["answer"],
     )
+
+
+def written_out(body: str) -> str:
+    """Return a body with its long texts, of which it says only how long they are."""
+    return _LONG.sub(lambda found: "a" * int(found[1]), body)
 
 
 def altered(vector: Vector, edit: Callable[[str], str]) -> bytes:
@@ -122,7 +130,7 @@ def altered(vector: Vector, edit: Callable[[str], str]) -> bytes:
 
 def _request(document: Mapping[str, Any], dialect: Dialect) -> Request:
     wire = document["request"]
-    body = parse_object(_LONG.sub(lambda found: "a" * int(found[1]), wire["body"]).encode())
+    body = parse_object(written_out(wire["body"]).encode())
     read = dialect.read(body, wire.get("headers", {}), wire.get("query", ""), wire.get("path", {}))
     allowed = {feature: int(uses) for feature, uses in document.get("allow", {}).items()}
     return replace(read, facts=granted(read.facts, allowed), kind=KINDS[document["kind"]])
@@ -165,6 +173,20 @@ def _payload(message: Mapping[str, Any]) -> bytes:
         return json.dumps({"bytes": base64.b64encode(message["bytes"].encode()).decode()}).encode()
     payload: str = message["payload"]
     return payload.encode()
+
+
+def _passed(answer: Mapping[str, Any], wire: bytes) -> bytes:
+    """Return the answer as it reaches the caller: events of InvokeModel's leave their wrapping behind."""
+    messages = answer.get("eventstream", [])
+    if not any("bytes" in one for one in messages):
+        return wire
+    events = []
+    for one in messages:
+        # An exception is told in the caller's own protocol.
+        broken = {"type": "api_error", "message": f"Bedrock broke off: {one['headers'].get(':exception-type')}"}
+        data = one.get("bytes") or json.dumps({"type": "error", "error": broken}, separators=(",", ":"))
+        events.append(f"event: {json.loads(data)['type']}\ndata: {data}\n\n".encode())
+    return b"".join(events)
 
 
 def event_message(headers: Mapping[str, str], payload: bytes) -> bytes:
