@@ -42,6 +42,8 @@ TEXT: Final = (ROOT / "template.yaml").read_text(encoding="utf-8")
 TEMPLATE: Final[Mapping[str, Any]] = yaml.load(TEXT, _Loader)  # noqa: S506 - a SafeLoader
 RESOURCES: Final[Mapping[str, Any]] = TEMPLATE["Resources"]
 
+# An alias, and no other version: what is asked there is told apart by how it comes (spendgate/errands.py).
+ASK: Final = (frozenset({"lambda:InvokeFunction"}), ("Ref GatewayFunction.Alias",), None)
 # Everything that each role may do. `Condition` is the only thing that narrows an action within a table.
 RIGHTS: Final[Mapping[str, Mapping[str, tuple[frozenset[str], tuple[str, ...], str | None]]]] = {
     "Gateway": {
@@ -73,6 +75,7 @@ RIGHTS: Final[Mapping[str, Mapping[str, tuple[frozenset[str], tuple[str, ...], s
         ),
         "ListConfiguration": (frozenset({"dynamodb:Scan"}), (CONFIG,), None),
         "TestAlerts": (frozenset({"lambda:InvokeFunction"}), ("GetAtt AlertsFunction.Arn",), None),
+        "AskThroughGateway": ASK,
     },
     "Catalogue": {
         "AddPrices": (
@@ -96,6 +99,7 @@ RIGHTS: Final[Mapping[str, Mapping[str, tuple[frozenset[str], tuple[str, ...], s
             ("GetAtt SettlementQueue.Arn",),
             None,
         ),
+        "AskThroughGateway": ASK,
     },
     "Alerts": {
         "ReadLedgerAndConfiguration": (
@@ -330,6 +334,21 @@ def test_every_alarm_says_what_to_do_and_tells_people() -> None:
         assert "TreatMissingData" in properties, name
         # A sentence on what it is, and one more.
         assert len(re.findall(r"[.?;](?: |$)", properties["AlarmDescription"])) >= 2, name
+
+
+def test_every_alarm_and_every_parameter_stands_in_the_guides() -> None:
+    operations, deploy = ((ROOT / "docs" / name).read_text(encoding="utf-8") for name in ("operations.md", "deploy.md"))
+
+    section = operations.split("## When an alarm rings\n")[1].split("\n## ")[0]
+    assert _in_first_cells(section) == set(_of_type("AWS::CloudWatch::Alarm"))
+    section = deploy.split("## Parameters\n")[1].split("\n## ")[0]
+    assert _in_first_cells(section) == set(TEMPLATE["Parameters"])
+
+
+def _in_first_cells(section: str) -> set[str]:
+    """Return what stands in backquotes in the first column of a table."""
+    cells = [line.split("|")[1] for line in section.splitlines() if line.startswith("| `")]
+    return {name for cell in cells for name in re.findall(r"`(\w+)`", cell)}
 
 
 def test_every_function_has_an_alarm_on_its_errors() -> None:
