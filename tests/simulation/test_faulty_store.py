@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final
@@ -11,7 +11,10 @@ from typing import Any, Final
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError, EndpointConnectionError, ReadTimeoutError
 
+from spendgate.core.key import Key
+from spendgate.core.route import Route
 from spendgate.errors import LedgerUnavailable
+from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
@@ -22,6 +25,9 @@ from tests.store.builders import (
     NOW,
     a_policy,
     a_reservation,
+    a_row,
+    a_stop,
+    an_event,
     assert_conserved,
     counters,
     opened,
@@ -58,6 +64,12 @@ def meeting(store: MemoryStore, *faults: Fault) -> FaultyStore:
     """A client whose first requests meet these; the others none."""
     left = list(faults)
     return FaultyStore(store, lambda _: left.pop(0) if left else "none")
+
+
+def writing(store: MemoryStore, *faults: Fault) -> FaultyStore:
+    """A client whose first transactions meet these; the others, and whatever is read, none."""
+    left = list(faults)
+    return FaultyStore(store, lambda name: left.pop(0) if left and name == "transact_write_items" else "none")
 
 
 def counted(store: MemoryStore) -> int:
@@ -141,6 +153,39 @@ def test_the_ledger_counts_once_whatever_a_request_meets(fault: Fault) -> None:
 
     assert counters(calm, "a")["usd.life"] == 30
     assert_conserved(calm)
+
+
+OPERATIONS: Final[Mapping[str, Callable[[Ledger, Config], object]]] = {
+    "a new budget": lambda ledger, _: ledger.put_budget(a_policy("b"), expected_rev=None, now=NOW, event=an_event()),
+    "other limits": lambda ledger, _: ledger.put_budget(a_policy("a"), expected_rev=1, now=NOW, event=an_event()),
+    "a stop": lambda ledger, _: ledger.stop("a", a_stop(), an_event()),
+    "a new key": lambda _, config: config.put_key(Key(hash="f" * 64, name="triage", budget="a"), an_event()),
+    "a route": lambda _, config: config.put_route(Route(name="r", candidates=()), an_event()),
+    "a route that goes": lambda _, config: config.delete_route("r", an_event()),
+    "a price": lambda _, config: config.add_price(a_row(), an_event()),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+@pytest.mark.parametrize("fault", ["lost", "forgotten", "repeated"])
+def test_what_an_operator_does_is_done_once_and_told_once_whatever_becomes_of_the_answer(
+    name: str, fault: Fault
+) -> None:
+    tables = []
+    for faults in ([], [fault]):
+        store = a_store()
+        calm = a_ledger(store.client)
+        opened(calm, a_policy("a"))
+
+        client = writing(store, *faults).client
+        ledger = a_ledger(client)
+        answer = OPERATIONS[name](ledger, Config("config", "ledger", client, ledger.timing))
+
+        assert len(calm.events("2026-11-29")) == 1
+        kept = {key: item for key, item in store.items("ledger").items() if not key[0].startswith("EVENT#")}
+        tables.append((answer, kept, store.items("config")))
+
+    assert tables[0] == tables[1]
 
 
 def test_a_store_that_is_away_for_long_is_said_to_be() -> None:

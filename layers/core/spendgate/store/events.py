@@ -25,7 +25,7 @@ def event_step(table: str, event: Event, randomness: bytes) -> Step:
         "before": None if event.before is None else json.dumps(event.before, default=str),
         "after": None if event.after is None else json.dumps(event.after, default=str),
     }
-    return Step(write=put_new(table, item), subject="event", name=event.subject)
+    return Step(write=put_new(table, item), subject="event", name=event.subject, own=True)
 
 
 def decode_event(item: Mapping[str, Any]) -> Event:

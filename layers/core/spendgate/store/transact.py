@@ -95,6 +95,9 @@ def transact(client: DynamoDBClient, steps: Sequence[Step], *, name: str, timing
             failed = _failed_conditions(error, steps)
             if failed is None:
                 raise
+            if any(one.step.own for one in failed):
+                # It was done: its answer was lost, and the store took the repetition for another.
+                return
             raise ConditionsFailed(failed) from error
 
     persist(send, timing)

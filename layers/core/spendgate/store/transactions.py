@@ -37,11 +37,15 @@ _KEY_ATTRIBUTES: Final = frozenset({"pk", "sk"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One write of a transaction, and what its failed condition is about."""
+    """One write of a transaction, and what its failed condition is about.
+
+    ``own`` says that its key is random and must be new: what is there already, this very transaction has written.
+    """
 
     write: Write
     subject: Subject
     name: str
+    own: bool = False
 
 
 @dataclass(slots=True)
