@@ -23,7 +23,7 @@ CODE := layers/core/spendgate tests \
 	$(if $(wildcard tools/*.py),tools)
 
 .DEFAULT_GOAL := help
-.PHONY: help local demo test deploy-test deploy release-check fuzz fuzz-parsers fuzz-http check format bench catalogue agents lock clean install
+.PHONY: help local demo test deploy-test deploy release-check fuzz fuzz-parsers fuzz-http simulate simulate-mutants check format bench catalogue agents lock clean install
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))

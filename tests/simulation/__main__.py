@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 
+from tests.simulation.page import fill
 from tests.simulation.shrink import shrunk
 from tests.simulation.world import History, World
 
@@ -52,10 +53,16 @@ def main(given: Sequence[str] | None = None) -> int:
             shown = time.monotonic()
             _say(f"{done} seeds, {steps} steps, {len(failed)} with a finding")
     seconds = time.monotonic() - started
-    _say(f"seeds {seeds.start} to {seeds.stop - 1}: {steps} steps, {events} events, {admitted} reservations")
-    _say("ends: " + ", ".join(f"{name} {count}" for name, count in outcomes.most_common()))
-    _say(f"{seconds:.0f} s, {steps / max(seconds, 1e-9):.0f} steps a second, {_machine(arguments.processes)}")
-    _say(f"{len(failed)} seeds with a finding")
+    told = [
+        f"seeds {seeds.start} to {seeds.stop - 1}: {steps} steps, {events} events, {admitted} reservations",
+        "ends: " + ", ".join(f"{name} {count}" for name, count in outcomes.most_common()),
+        f"{seconds:.0f} s, {steps / max(seconds, 1e-9):.0f} steps a second, {_machine(arguments.processes)}",
+        f"{len(failed)} seeds with a finding",
+    ]
+    for line in told:
+        _say(line)
+    if arguments.record:
+        fill("run", "\n".join(["```", *told, "```"]))
     if failed and arguments.shrink:
         _show_shortest(History(seed=failed[0].seed, steps=arguments.steps))
     return 1 if failed else 0
@@ -124,6 +131,7 @@ def _arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=STEPS, help="of each, before everything is let end")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--no-shrink", dest="shrink", action="store_false")
+    parser.add_argument("--record", action="store_true", help="write the result into docs/simulation.md")
     parser.add_argument("--only", type=_numbers, help="only these events of the seed's, told line by line")
     parser.add_argument("--faults", type=_numbers, help="with faults for these only")
     return parser.parse_args(given)

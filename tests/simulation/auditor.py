@@ -290,6 +290,10 @@ class Auditor:
         held.state = after
         if after == "unknown":
             self._books.unknown(held)
+            for one in new.get("stops_on_unknown", {"L": []})["L"]:
+                _, budget = changes.get((LEDGER, (f"BUDGET#{one['S']}", "BUDGET")), (None, None))
+                if budget is None or "stop" not in budget:
+                    self.fault("G1", f"{held.id} is unknown, and {one['S']} goes on")
             return held
         held.actual = amounts(new.get("actual", {"M": {}}))
         self._ended(actor, process, held, before, changes)
@@ -355,10 +359,22 @@ class Auditor:
 
     # -- providers and callers
 
+    def attempted(self, actor: Actor) -> None:
+        """A connection to a provider is about to be made for a call."""
+        held = self._sent_for(actor)
+        if held is not None:
+            if held.attempts and not held.failover:
+                self.fault("G3", f"{actor.name} tries a further candidate, and no budget opts in")
+            held.attempts += 1
+
+    def _sent_for(self, actor: Actor) -> Held | None:
+        """Return the reservation that a call is sent under: the last, unless that was written when nobody waited any more."""
+        mine = self.by_call.get(actor.number, [])
+        return next((one for one in reversed(mine) if not one.late), mine[-1] if mine else None)
+
     def arrived(self, actor: Actor, process: Process, arrival: Arrival, request: httpx.Request) -> None:
         """A request that can be billed has reached a provider."""
-        mine = self.by_call.get(actor.number, [])
-        held = next((one for one in reversed(mine) if not one.late), mine[-1] if mine else None)
+        held = self._sent_for(actor)
         if held is None:
             self.fault("G2", f"{actor.name} reaches {arrival.provider} without a reservation")
             return
@@ -395,3 +411,8 @@ class Auditor:
         for place, item in self._seen.items():
             if place[1][0].startswith("BUDGET#") and (number(item, "reserved") or number(item, "unknown")):
                 self.fault("G5", f"{place[1][0]} holds money that no reservation explains")
+            if place[1][0] == "BLOCK" and not self._is_told(item["reservation"]["S"]):
+                self.fault("G1", f"{item['reservation']['S']} broke its bound, and nobody was told")
+
+    def _is_told(self, word: str) -> bool:
+        return any(word in message.email for message in self._world.told)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 # The gateway's dialect, and the routes that speak it.
 ROUTES: Final[Mapping[str, tuple[str, ...]]] = {
-    "openai": ("gpt", "gpt", "router", "two", "bare"),
+    "openai": ("gpt", "two", "router", "two", "bare"),
     "openai-responses": ("oai", "router", "gpt"),
     "openai-completions": ("gpt",),
     "openai-embeddings": ("gpt",),

@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 # How often each comes, of a thousand events.
 _KINDS: Final = {
-    "call": 850,
+    "call": 856,
     "operator": 80,
-    "sweep": 18,
+    "sweep": 12,
     "alerts": 8,
     "clock": 15,
     "death": 10,

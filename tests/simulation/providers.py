@@ -130,6 +130,7 @@ class _Transport(httpx.AsyncBaseTransport):
         if not (actor.calm or world.calm) and random.random() < world.weather.trouble:
             trouble = random.choice(TROUBLES)
         world.step(actor, f"connects to {request.url.host}")
+        world.auditor.attempted(actor)
         await world.loop.pause(random.randrange(1, 200) * _MILLISECOND)
         process.check()
         if trouble == "unsent":

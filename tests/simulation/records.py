@@ -36,6 +36,7 @@ class Held:
     actual: dict[str, int] = field(default_factory=dict)
     arrivals: list[Arrival] = field(default_factory=list)
     idempotency: str | None = None
+    attempts: int = 0
 
     @property
     def open(self) -> bool:
