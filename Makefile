@@ -57,6 +57,12 @@ fuzz-parsers: $(FUZZERS)/.locked ## the parsers under a coverage-guided fuzzer; 
 fuzz-http: $(FUZZERS)/.locked ## the gateway and the admin API under schemathesis; ARGS="--examples 1000 --seed 7"
 	@PYTHONPATH=.:layers/core $(FUZZERS)/bin/python -m tests.surface $(ARGS)
 
+simulate: $(INSTALLED) ## whole histories from seeds; SEED=7 SEEDS=100 STEPS=1000, ARGS="--processes 2"
+	@PYTHONPATH=.:layers/core $(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
+
+simulate-mutants: $(INSTALLED) ## put faults into the code, one at a time, and see each caught by the simulation
+	@PYTHONPATH=.:layers/core $(RUN) -m tests.simulation.mutants $(ARGS)
+
 check: $(INSTALLED) ## ruff and mypy, strict
 	@$(RUN) -m ruff check $(CODE)
 	@$(RUN) -m ruff format --check $(CODE)
