@@ -380,3 +380,34 @@ def test_a_mint_whose_answer_was_lost_is_made_once(stand: Stand) -> None:
     with stand.store.losing_answers(lambda operation: operation == "TransactWriteItems", times=1):
         run = minted(stand, parent, run="r")
     assert stand.chat(run).status_code == 200
+
+
+# --- the trail
+
+
+def test_the_trail_keeps_who_minted_a_key_with_what_and_who_ended_a_run_each_once_and_no_secret(stand: Stand) -> None:
+    key = stand.open(DELEGATING, keys="$-boss: {budget: $}")
+    secret = minted(stand, key, run="a", limits={"usd": {"life": "0.5"}}, expires_after="1h", elapsed_max="30m")
+    assert mint(stand, key, run="a").status_code == 409
+    stand.store.operations.clear()
+    assert ended(stand, key, "a").status_code == 200
+    assert stand.store.operations.count("TransactWriteItems") == 1
+    assert ended(stand, key, "a").status_code == 200
+    assert ended(stand, key, "never").status_code == 404
+
+    path, by = f"{stand.root}/run:a", f"key {stand.root}-boss"
+    ending, minting = [one for one in stand.admin.events()["events"] if one["kind"].startswith("run_")]
+    assert (minting["kind"], minting["subject"], minting["by"], minting["before"]) == ("run_key_minted", path, by, None)
+    assert minting["after"].pop("expires") > minting["at"]
+    assert minting["after"] == {
+        "key": f"{stand.root}-boss/run:a",
+        "limits": {"usd": {"life": "0.5"}},
+        "elapsed_max": "30m",
+    }
+    assert (ending["kind"], ending["subject"], ending["by"], ending["reason"]) == (
+        "run_ended",
+        path,
+        by,
+        "the run was ended",
+    )
+    assert secret not in stand.tables()

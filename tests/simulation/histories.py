@@ -259,7 +259,7 @@ class History:
             expires_at=self.now + timedelta(hours=1),
             minted_by=((f"{name:0>64}", above), *((one.hash, one.budget) for one in self.minted[-1:])),
         )
-        self.run_keys.mint(key, run, above, self.now)
+        self.run_keys.mint(key, run, above, self.now, self._event())
         self.minted.append(key)
 
     def _read_keys(self) -> None:

@@ -12,8 +12,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from spendgate.admin_view import instant_text, limits_view, span_text, stop_view
 from spendgate.calls import Parts
 from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, Stop, run_path
+from spendgate.core.event import BY_LENGTH_MAX, Event
 from spendgate.core.key import KEY_BYTES, RUN_KEY_PREFIX, Key, hash_secret, new_secret
 from spendgate.core.money import usd
 from spendgate.core.policy import Denied, refusal_before
@@ -79,7 +81,8 @@ async def mint(parts: Parts, caller: Caller, body: Mapping[str, Any]) -> Minted:
         minted_by=tuple((one.hash, one.budget) for one in caller.keys),
     )
     try:
-        await parts.offload(lambda: parts.directory.run_keys.mint(key, policy, above.path, now))
+        event = _minted_event(caller, key, policy, now)
+        await parts.offload(lambda: parts.directory.run_keys.mint(key, policy, above.path, now, event))
     except RevisionConflict as error:
         raise RequestConflict(
             f"there is a run {run!r} already, and what it has used stays used",
@@ -96,8 +99,9 @@ async def end(parts: Parts, caller: Caller, run: str) -> BudgetState:
         path = run_path(caller.key.budget, run)
     except ValueError as error:
         raise _invalid("run", str(error)) from error
-    stop = Stop(reason="the run was ended", at=parts.clock(), by=f"key {caller.key.name}")
-    await parts.offload(lambda: parts.ledger.latch(path, stop))
+    stop = Stop(reason="the run was ended", at=parts.clock(), by=_by(caller))
+    event = Event(kind="run_ended", subject=path, at=stop.at, by=stop.by, reason=stop.reason, after=stop_view(stop))
+    await parts.offload(lambda: parts.ledger.latch(path, stop, event))
     state = await parts.offload(lambda: parts.ledger.budget(path))
     if state is None:
         raise NotFound(f"there is no run {run!r} of this key's budget", facts=RefusalFacts(field="run"))
@@ -120,6 +124,25 @@ async def latch_refused(parts: Parts, path: Sequence[BudgetPolicy], denials: Seq
         except LedgerUnavailable as error:
             # The caller is refused all the same; the next refusal tries again.
             parts.log.info("a run could not be stopped", budget=budget, error=str(error))
+
+
+def _by(caller: Caller) -> str:
+    # A key that keys have minted has the names of all of them in its own.
+    return f"key {caller.key.name}"[:BY_LENGTH_MAX]
+
+
+def _minted_event(caller: Caller, key: Key, run: BudgetPolicy, now: datetime) -> Event:
+    """Return what the trail keeps of a minted key: whose, for which run, with what limits and until when; no secret."""
+    after: dict[str, Any] = {"key": key.name, "limits": limits_view(run.limits)}
+    if key.expires_at is not None:
+        after["expires"] = instant_text(key.expires_at)
+    if run.elapsed_max is not None:
+        after["elapsed_max"] = span_text(run.elapsed_max)
+    if key.models:
+        after["models"] = list(key.models)
+    if run.runs is not None:
+        after["delegate"] = run.runs.delegate
+    return Event(kind="run_key_minted", subject=run.path, at=now, by=_by(caller), after=after)
 
 
 def _parsed(body: Mapping[str, Any], run: str) -> tuple[str, RunRequest]:

@@ -154,9 +154,16 @@ class Ledger(Reader):
         """Have an unknown reservation looked at again at ``until``; False where it has ended, or another did so."""
         return update(self.client, put_off_step(self.table, reservation_id, until, now), self.timing)
 
-    def latch(self, path: str, stop: Stop) -> bool:
-        """Stop a run for a reason of its own; False where it is stopped already, or not there."""
-        return update(self.client, latch_step(self.table, path, stop), self.timing)
+    def latch(self, path: str, stop: Stop, event: Event | None = None) -> bool:
+        """Stop a run for a reason of its own; False where it is stopped already, or not there, and then without the event."""
+        step = latch_step(self.table, path, stop)
+        if event is None:
+            return update(self.client, step, self.timing)
+        try:
+            self._operate([step], event, BudgetMissing(f"run {path} is not there, or stopped already"))
+        except BudgetMissing:
+            return False
+        return True
 
     # -- operators ---------------------------------------------------------------------------------------------------
 

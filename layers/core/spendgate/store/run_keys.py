@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from spendgate.core.budget import BudgetPolicy, BudgetState, prefixes
+from spendgate.core.event import Event
 from spendgate.core.key import Key
 from spendgate.core.run import KEYS_PER_HOUR_MAX
 from spendgate.core.window import instant, parse_instant
 from spendgate.errors import RevisionConflict
-from spendgate.store import items
+from spendgate.store import events, items
 from spendgate.store.config import Config, decode_key
 from spendgate.store.transact import ConditionsFailed, persist, transact
 from spendgate.store.transactions import Step, Update, put_new
@@ -67,13 +68,15 @@ class RunKeys:
         keys = tuple(_decode(item) for item in found[: len(tables)] if item is not None)
         return keys, tuple(items.decode_budget(item) for item in found[len(tables) :] if item is not None)
 
-    def mint(self, key: Key, run: BudgetPolicy, above: str, now: datetime) -> None:
-        """Write a run and the key for it, both or neither; RevisionConflict where there is such a run, TooManyKeys."""
+    def mint(self, key: Key, run: BudgetPolicy, above: str, now: datetime, event: Event) -> None:
+        """Write a run, the key for it and the event, all or none; RevisionConflict where there is such a run, TooManyKeys."""
         config = self.config
+        steps = mint_steps(config.ledger_table, key, run, above, now)
+        steps.append(events.event_step(config.ledger_table, event, config.timing.randomness(10)))
         try:
             transact(
                 config.client,
-                mint_steps(config.ledger_table, key, run, above, now),
+                steps,
                 name=config.timing.randomness(12).hex(),
                 timing=config.timing,
             )
