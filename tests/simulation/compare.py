@@ -7,6 +7,7 @@ stores, which have to answer the same, and have the same in their tables at the 
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import secrets
 import sys
@@ -76,11 +77,15 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--seeds", type=int, default=20, help="how many histories (default 20)")
     parser.add_argument("--first", type=int, default=0, help="the first seed (default 0)")
     parser.add_argument("--steps", type=int, default=200, help="operations a history (default 200)")
+    parser.add_argument("--seconds", type=float, default=math.inf, help="begin no history after so long")
     given = parser.parse_args(arguments)
     seen: Counter[tuple[str, str]] = Counter()
-    begun = time.monotonic()
+    begun, histories = time.monotonic(), 0
     with _emulator() as client:
         for seed in range(given.first, given.first + given.seeds):
+            if time.monotonic() - begun > given.seconds:
+                break
+            histories += 1
             try:
                 seen += compared(seed, given.steps, client)
             except Difference as difference:
@@ -89,7 +94,7 @@ def main(arguments: Sequence[str]) -> int:
     for (operation, outcome), count in sorted(seen.items()):
         _say(f"{count:>8}  {operation} {outcome}")
     seconds = time.monotonic() - begun
-    _say(f"{seen.total()} requests of {given.seeds} histories, answered the same by both ({seconds:.0f} s)")
+    _say(f"{seen.total()} requests of {histories} histories, answered the same by both ({seconds:.0f} s)")
     return 0
 
 
