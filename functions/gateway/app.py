@@ -13,20 +13,23 @@ import uvicorn
 
 from spendgate.asgi import create_app
 from spendgate.calls import NO_METRICS
+from spendgate.errands import errand_routes
 from spendgate.observability import JsonLog, metrics_of
 from spendgate.settings import read
 from spendgate.wiring import utc_now, wire
 
+BEHIND_ADAPTER = "AWS_LAMBDA_FUNCTION_NAME" in os.environ
 # The Web Adapter writes this header itself, over whatever a caller sent.
 CONTEXT_HEADER = "x-amzn-lambda-context"
 
 log = JsonLog()
 metrics = metrics_of(os.environ, stream=sys.stdout, now=utc_now) or NO_METRICS
 settings = read(os.environ)
-if "AWS_LAMBDA_FUNCTION_NAME" in os.environ:
+if BEHIND_ADAPTER:
     settings = replace(settings, deadline_header=CONTEXT_HEADER)
 wired = wire(settings, environ=os.environ, log=log, metrics=metrics)
-app = create_app(wired.gateway, settings=settings, log=log, metrics=metrics)
+routes = errand_routes(wired.ledger.reservation, wired.config.provider, wired.recover, log) if BEHIND_ADAPTER else ()
+app = create_app(wired.gateway, settings=settings, log=log, metrics=metrics, routes=routes)
 
 # From here on garbage is looked for as usual, in what calls make.
 gc.freeze()

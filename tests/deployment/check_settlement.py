@@ -6,9 +6,6 @@ import json
 import os
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -23,32 +20,10 @@ from spendgate.core.reservation import Reservation, Resolution
 from spendgate.store.ledger import Ledger
 from spendgate.store.queue import encode
 from tests.conftest import a_timing
-from tests.deployment.proof import Proof
+from tests.deployment.proof import WAIT_SECONDS_MAX, Proof, until, without
 from tests.operators import admit
 
 ASKED: Final[list[Any]] = [{"role": "user", "content": "Count to ten. [[output:20]]"}]
-DENY: Final = {"Effect": "Deny", "Action": "dynamodb:*", "Resource": "*"}
-WAIT_SECONDS_MAX: Final = 60
-
-
-@contextmanager
-def without_dynamodb(proof: Proof, function: str) -> Iterator[None]:
-    """Take DynamoDB from a function's role until the block ends."""
-    iam, role = proof.stack.emulator.client("iam"), proof.stack.resources[f"{function}Role"]
-    document = json.dumps({"Version": "2012-10-17", "Statement": [DENY]})
-    iam.put_role_policy(RoleName=role, PolicyName="denied", PolicyDocument=document)
-    try:
-        yield
-    finally:
-        iam.delete_role_policy(RoleName=role, PolicyName="denied")
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for something to hold."""
-    last = time.monotonic() + WAIT_SECONDS_MAX
-    while not holds():
-        assert time.monotonic() < last, "it never came to hold"
-        time.sleep(0.1)
 
 
 def waiting(proof: Proof, output: str) -> int:
@@ -74,7 +49,7 @@ def in_flight(proof: Proof, name: str) -> Reservation:
 def test_a_gateway_without_its_right_to_the_ledger_sends_nothing(proof: Proof) -> None:
     before = proof.hits()
     with (
-        without_dynamodb(proof, "GatewayFunction"),
+        without(proof, "GatewayFunction", "dynamodb"),
         proof.agent("denied", retries=0) as client,
         pytest.raises(APIStatusError) as failed,
     ):
@@ -98,7 +73,7 @@ def test_a_settlement_that_dynamodb_refuses_comes_over_the_queue_and_is_settled(
         thread = threading.Thread(target=call)
         thread.start()
         until(lambda: proof.hits() == before + 1)
-        with without_dynamodb(proof, "GatewayFunction"):
+        with without(proof, "GatewayFunction", "dynamodb"):
             thread.join(timeout=WAIT_SECONDS_MAX)
 
     (usage,) = answers
@@ -172,6 +147,18 @@ def test_a_killed_gateways_call_holds_its_money_until_a_person_decides(proof: Pr
     proof.admin("POST", f"/reservations/{one['id']}/reconcile", ended)
     assert proof.admin("GET", f"/reservations/{one['id']}")["state"] == "charged"
     assert proof.admin("GET", "/audit")["differences"] == []
+
+
+def test_a_function_without_its_right_to_the_ledger_fails_in_its_own_way_and_changes_nothing(proof: Proof) -> None:
+    with without(proof, "SweeperFunction", "dynamodb"), without(proof, "AdminFunction", "dynamodb"):
+        error, answer = proof.stack.invoke("SweeperFunction", {})
+        listed = proof.stack.call("GET", "/admin/budgets", caller=proof.operator)
+
+    # A failed invocation rings; the next minute's run does what this one did not.
+    assert (error, answer["errorType"]) == ("Unhandled", "LedgerUnavailable")
+    assert listed.status_code == 503
+    assert listed.json()["error"]["code"] == "ledger_unavailable"
+    assert proof.stack.invoke("SweeperFunction", {})[0] is None
 
 
 def gateways(proof: Proof) -> list[int]:

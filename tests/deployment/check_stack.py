@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+import json
 import time
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from openai import APIStatusError
+from openai import APIStatusError, AuthenticationError
 
-from tests.deployment.proof import Proof, may_invoke
-from tests.deployment.stack import REGION, ROOT, ROOT_KEYS, STACK, Stack
+from spendgate.cli import exit_codes
+from tests.deployment.proof import BUDGETS, FIND, Proof, file_of, may_invoke
+from tests.deployment.stack import STACK, Stack
 
 ASKED: list[Any] = [{"role": "user", "content": "Count to ten. [[output:20]]"}]
 
@@ -122,62 +123,43 @@ def test_the_schedules_functions_do_their_work(proof: Proof) -> None:
         assert error is None, f"{function}: {answer}"
 
 
-def test_the_release_check_finds_this_stack_in_order(proof: Proof) -> None:
-    environment = (
-        os.environ
-        | ROOT_KEYS
-        | {
-            "AWS_ENDPOINT_URL": proof.stack.emulator.url,
-            "SPENDGATE_KEY": proof.keys["whole"],
-            "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "layers" / "core"))),
-        }
-    )
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "tools.release_check",
-            "--stack",
-            STACK,
-            "--endpoint",
-            proof.stack.url,
-            "--model",
-            "demo",
-        ],
-        cwd=ROOT,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count("ok  ") == 8
-
-
 def test_the_command_line_finds_the_stack_by_its_name_and_signs_as_the_operator(proof: Proof) -> None:
-    environment = os.environ | {
-        "AWS_ENDPOINT_URL": proof.stack.emulator.url,
-        "AWS_DEFAULT_REGION": REGION,
-        "AWS_ACCESS_KEY_ID": proof.operator.access_key,
-        "AWS_SECRET_ACCESS_KEY": proof.operator.secret_key,
-        "SPENDGATE_ADMIN_ENDPOINT": f"{proof.stack.url}/admin",
-        "PYTHONPATH": str(ROOT / "layers" / "core"),
-    }
-
-    def spendgate(*arguments: str, given: str = "") -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "spendgate.cli.main", *arguments, "--stack", STACK],
-            env=environment,
-            input=given,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    assert "whole" in spendgate("status")
-    spendgate("secrets", "put", "spendgate/late", given="a secret that comes late\n")
+    assert "whole" in proof.spendgate("status")
+    proof.spendgate("secrets", "put", "spendgate/late", given="a secret that comes late\n")
     manager = proof.stack.emulator.client("secretsmanager")
     assert manager.get_secret_value(SecretId="spendgate/late")["SecretString"] == "a secret that comes late"
+
+
+def test_an_operators_day_by_the_command_line_alone(proof: Proof, tmp_path: Path) -> None:
+    file = tmp_path / "spendgate.yaml"
+    file.write_text(file_of({**BUDGETS, "late": "5"}), encoding="utf-8")
+    assert "acme/late" in proof.spendgate("plan", "-f", str(file))
+    # Its questions are a person's to answer.
+    proof.spendgate("apply", "-f", str(file), given="n\n", ends=1)
+    assert "acme/late" in proof.spendgate("apply", "-f", str(file), given="y\n")
+    proof.move_provider_here()
+    made = json.loads(proof.spendgate("keys", "create", "late", "--budget", "acme/late", "--json"))
+    day = replace(proof, keys={"late": made["secret"]})
+    with day.agent("late") as client:
+        called = client.chat.completions.with_raw_response.create(model="demo", messages=ASKED, max_tokens=50)
+    reservation = called.headers["x-spendgate-reservation"]
+    listed = json.loads(proof.spendgate("reservations", "list", "--budget", "acme/late", "--json"))
+
+    assert [one["id"] for one in listed["reservations"]] == [reservation]
+    assert "settled" in proof.spendgate("reservations", "show", reservation)
+    proof.spendgate("stop", "acme/late", "--reason", "the day is over")
+    with day.agent("late") as client, pytest.raises(APIStatusError, match="the day is over"):
+        client.chat.completions.create(model="demo", messages=ASKED, max_tokens=50)
+    proof.spendgate("resume", "acme/late", "--reason", "another day")
+    proof.spendgate("keys", "revoke", "late")
+    with day.agent("late") as client, pytest.raises(AuthenticationError):
+        client.chat.completions.create(model="demo", messages=ASKED, max_tokens=50)
+    proof.spendgate("audit")
+
+
+def test_an_operator_without_the_right_is_told_which_one(proof: Proof) -> None:
+    looks_only = replace(proof, operator=proof.stack.emulator.operator("looks", may_invoke(proof.stack, "GET"), FIND))
+
+    assert "whole" in looks_only.spendgate("status")
+    looks_only.spendgate("stop", "acme/whole", "--reason", "may I?", ends=exit_codes.REFUSED)
+    assert proof.budget("whole")["stop"] is None

@@ -8,6 +8,8 @@ MiniStack's internals, so the version is pinned and ``NAMES`` is what a test che
 - Python functions run in a loader of MiniStack's own: here they run on AWS's (awslambdaric) over a Runtime API, so that an exec wrapper and
   several layers work, and the pieces of a streamed answer reach the client as they are posted.
 - A function's error is told to the caller: AWS answers 502 without a word.
+- To who invokes a function that streams, its answer came as text in JSON: here as the bytes that it posted.
+- An email of SNS is sent to nobody: here it is a line of JSON in ``mail.jsonl``, for whoever wants to read it.
 """
 
 from __future__ import annotations
@@ -30,15 +32,17 @@ import ministack.services.apigateway_v1 as api
 from ministack.app import main
 from ministack.core.responses import StreamingResponse
 from ministack.services import lambda_svc as functions
+from ministack.services import sns
 from ministack.services.cloudformation import provisioners
 
 NAMES: Final = (
     (api, "_import_path_item"), (api, "_import_operation"), (api, "_import_rest_api"), (api, "_resources"),
     (api, "_extract_lambda_ref_from_integration_uri"), (api, "_lambda_proxy_response"), (api, "_invoke_lambda_proxy_v1"),
     (api, "_build_lambda_event_v1"), (functions, "_provided_runtime_code_dir"), (functions, "_provided_worker_env"),
-    (functions, "_resolve_layer_zip"), (functions, "_split_stream_prelude"), (functions, "_execute_function_warm"),
+    (functions, "_resolve_layer_zip"), (functions, "_split_stream_prelude"), (functions, "_execute_function_warm"), (functions, "_invoke"),
     (functions, "_execute_function_provided_warm"), (runtime, "ProvidedWorker"), (runtime, "_worker_class_for"),
-    (provisioners, "_RESOURCE_HANDLERS"),
+    (provisioners, "_RESOURCE_HANDLERS"), (sns, "_fanout"), (sns, "_topic_by_arn_any_scope"),
+    (sns, "_resolve_message_for_protocol"), (sns, "_matches_filter_policy"),
 )  # fmt: skip
 
 _LOST: Final = ("timeoutInMillis", "responseTransferMode", "credentials")
@@ -281,10 +285,49 @@ def patch_secrets() -> None:
     handler["create"] = create
 
 
+def patch_invocations() -> None:
+    """Hand the bytes that a function streamed to who invoked it."""
+    invoke = functions._invoke
+
+    async def invoked(*args: Any, **more: Any) -> Any:
+        status, headers, body = await invoke(*args, **more)
+        if body and body.startswith(b'"') and _PRELUDE_END in (text := json.loads(body)).encode("utf-8", "replace"):
+            body = text.encode("utf-8", "surrogateescape")
+        return status, headers, body
+
+    functions._invoke = invoked
+
+
+def patch_mail() -> None:
+    """Write down what subscribers would get by email."""
+    fan_out, mailbox = sns._fanout, Path(os.environ["STATE_DIR"]) / "mail.jsonl"
+
+    def fanout(
+        topic: str,
+        message_id: str,
+        message: str,
+        subject: str,
+        structure: str = "",
+        attributes: Any = None,
+        **more: Any,
+    ) -> None:
+        text = sns._resolve_message_for_protocol(message, structure, "email")
+        with mailbox.open("a", encoding="utf-8") as mail:
+            for one in (sns._topic_by_arn_any_scope(topic) or {"subscriptions": []})["subscriptions"]:
+                if one.get("protocol") == "email" and sns._matches_filter_policy(one, attributes or {}, text):
+                    sent = {"to": one["endpoint"], "topic": topic, "subject": subject, "text": text}
+                    mail.write(json.dumps(sent) + "\n")
+        fan_out(topic, message_id, message, subject, structure, attributes, **more)
+
+    sns._fanout = fanout
+
+
 if __name__ == "__main__":
     patch_import()
     patch_answers()
     patch_runtime()
     patch_streaming()
     patch_secrets()
+    patch_mail()
+    patch_invocations()
     main()

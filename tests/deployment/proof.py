@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final
@@ -10,8 +15,9 @@ from typing import Any, Final
 from openai import OpenAI
 
 from tests.demo_process import DemoProvider
-from tests.deployment.stack import ACCOUNT, REGION, Caller, Stack
+from tests.deployment.stack import ACCOUNT, REGION, ROOT, STACK, Caller, Stack
 
+WAIT_SECONDS_MAX: Final = 60
 PROVIDER_KEY: Final = "the-key-that-the-provider-knows"
 FIND: Final = {"Effect": "Allow", "Action": "cloudformation:DescribeStacks", "Resource": "*"}
 PUT_SECRETS: Final = {
@@ -19,7 +25,24 @@ PUT_SECRETS: Final = {
     "Action": ["secretsmanager:CreateSecret", "secretsmanager:PutSecretValue"],
     "Resource": f"arn:aws:secretsmanager:{REGION}:{ACCOUNT}:secret:spendgate/*",
 }
-BUDGETS: Final = ("whole", "stream", "full", "secret", "stopped", "denied", "refused", "queue", "killed", "update")
+# With what each may spend in a day.
+BUDGETS: Final[Mapping[str, str]] = dict.fromkeys(
+    (
+        "whole",
+        "stream",
+        "secret",
+        "stopped",
+        "denied",
+        "refused",
+        "queue",
+        "killed",
+        "update",
+        "silent",
+        "scheduled",
+        "asked",
+    ),
+    "10",
+) | {"full": "0.01", "told": "0.0045"}
 FILE: Final = """\
 version: 1
 providers:
@@ -37,8 +60,8 @@ routes:
   foreign: [{provider: foreign, model: demo}]
 budgets:
   acme: {limits: {usd: {month: 1000}}}
-  acme/full: {limits: {usd: {day: "0.01"}}}
 """
+ALERTS: Final = "alerts: {warn_at: [80], slack: true}\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +88,38 @@ class Proof:
         ) as client:
             yield client
 
+    def move_provider_here(self) -> None:
+        """Let the provider's address be this machine's, which the deployed admin API refuses, rightly: public https only."""
+        self.stack.dynamodb().update_item(
+            TableName=self.stack.outputs["ConfigTable"],
+            Key={"pk": {"S": "PROVIDER#demo"}, "sk": {"S": "PROVIDER"}},
+            UpdateExpression="SET base_url = :url",
+            ConditionExpression="attribute_exists(pk)",
+            ExpressionAttributeValues={":url": {"S": f"{self.provider.url}/v1"}},
+        )
+
+    def spendgate(self, *arguments: str, given: str = "", ends: int = 0) -> str:
+        """Run the command line as the operator has it, who names the stack, and return what it printed."""
+        environment = os.environ | {
+            "AWS_ENDPOINT_URL": self.stack.emulator.url,
+            "AWS_DEFAULT_REGION": REGION,
+            "AWS_ACCESS_KEY_ID": self.operator.access_key,
+            "AWS_SECRET_ACCESS_KEY": self.operator.secret_key,
+            # The emulator serves the API at another URL than the output says.
+            "SPENDGATE_ADMIN_ENDPOINT": f"{self.stack.url}/admin",
+            "PYTHONPATH": str(ROOT / "layers" / "core"),
+        }
+        done = subprocess.run(
+            [sys.executable, "-m", "spendgate.cli.main", *arguments, "--stack", STACK],
+            env=environment,
+            input=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == ends, done.stdout + done.stderr
+        return done.stdout
+
     def hits(self) -> int:
         """How many requests have reached the provider."""
         return int(self.provider.book()["hits"])
@@ -76,28 +131,51 @@ class Proof:
 
 
 def configured(stack: Stack, provider: DemoProvider) -> Proof:
-    """Do what an operator does after a deployment: secrets, the file, keys. The provider's address is then this machine's."""
+    """Do what an operator does after a deployment: secrets, the file, keys."""
     manager = stack.emulator.client("secretsmanager")
     manager.create_secret(Name="spendgate/demo", SecretString=PROVIDER_KEY)
     manager.create_secret(Name="payroll/database", SecretString="not for the gateway")
     # What docs/operations.md has operators given.
     operator = stack.emulator.operator("operator", may_invoke(stack, "*"), FIND, PUT_SECRETS)
     proof = Proof(stack, provider, operator, {})
-    file = FILE + "".join(f"  acme/{name}: {{limits: {{usd: {{day: 10}}}}}}\n" for name in BUDGETS if name != "full")
+    file = file_of(BUDGETS)
     planned = proof.admin("POST", "/plan", {"file": file})
     proof.admin("POST", "/apply", {"file": file, "plan_id": planned["plan_id"]})
     keys = {
         name: str(proof.admin("POST", "/keys", {"name": name, "budget": f"acme/{name}"})["secret"]) for name in BUDGETS
     }
-    # The deployed admin API takes public https only, and is right.
-    stack.dynamodb().update_item(
-        TableName=stack.outputs["ConfigTable"],
-        Key={"pk": {"S": "PROVIDER#demo"}, "sk": {"S": "PROVIDER"}},
-        UpdateExpression="SET base_url = :url",
-        ConditionExpression="attribute_exists(pk)",
-        ExpressionAttributeValues={":url": {"S": f"{provider.url}/v1"}},
-    )
+    proof.move_provider_here()
     return Proof(stack, provider, operator, keys)
+
+
+@contextmanager
+def without(proof: Proof, function: str, service: str) -> Iterator[None]:
+    """Take a service of AWS's from a function's role until the block ends."""
+    iam, role = proof.stack.emulator.client("iam"), proof.stack.resources[f"{function}Role"]
+    denied = {"Effect": "Deny", "Action": f"{service}:*", "Resource": "*"}
+    document = json.dumps({"Version": "2012-10-17", "Statement": [denied]})
+    iam.put_role_policy(RoleName=role, PolicyName="denied", PolicyDocument=document)
+    try:
+        yield
+    finally:
+        iam.delete_role_policy(RoleName=role, PolicyName="denied")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait for something to hold."""
+    last = time.monotonic() + WAIT_SECONDS_MAX
+    while not holds():
+        assert time.monotonic() < last, "it never came to hold"
+        time.sleep(0.1)
+
+
+def file_of(budgets: Mapping[str, str]) -> str:
+    """Return the file of configuration with budgets below acme, by what each may spend in a day."""
+    return (
+        FILE
+        + "".join(f'  acme/{name}: {{limits: {{usd: {{day: "{day}"}}}}}}\n' for name, day in budgets.items())
+        + ALERTS
+    )
 
 
 def may_invoke(stack: Stack, method: str) -> dict[str, Any]:

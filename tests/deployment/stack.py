@@ -90,6 +90,12 @@ class Emulator:
         made = self.client("lambda").publish_layer_version(LayerName="adapter", Content={"ZipFile": packed.getvalue()})
         return str(made["LayerVersionArn"])
 
+    def mail(self) -> list[dict[str, str]]:
+        """Return every email that SNS would have sent: to whom, its subject and its text."""
+        mailbox = self.folder / "mail.jsonl"
+        lines = mailbox.read_text(encoding="utf-8").splitlines() if mailbox.exists() else []
+        return [json.loads(line) for line in lines]
+
     def operator(self, name: str, *statements: Mapping[str, Any]) -> Caller:
         """Make an IAM user with these rights."""
         iam = self.client("iam")
@@ -150,7 +156,7 @@ class Stack:
 @contextmanager
 def emulator(folder: Path) -> Iterator[Emulator]:
     """Run the emulator in a folder until the block ends; its workers are in its process group and end with it."""
-    port = _free_port()
+    port = free_port()
     (folder / "tmp").mkdir(parents=True)
     environment = {name: os.environ[name] for name in _PASSED if name in os.environ} | ROOT_KEYS | {
         "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "MINISTACK_HOST": "localhost",
@@ -177,7 +183,7 @@ def emulator(folder: Path) -> Iterator[Emulator]:
         _end(process)
 
 
-def until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
+def until_ready(url: str, process: subprocess.Popen[bytes], *, every: float = 0.05) -> None:
     """Wait for an answer of 200."""
     last = time.monotonic() + READY_SECONDS_MAX
     while True:
@@ -187,7 +193,7 @@ def until_ready(url: str, process: subprocess.Popen[bytes]) -> None:
                 return
         except httpx.TransportError:
             assert time.monotonic() < last, "not ready in time"
-        time.sleep(0.05)
+        time.sleep(every)
 
 
 def build(folder: Path) -> Path:
@@ -248,7 +254,7 @@ def for_sam(folder: Path, more: Mapping[str, str]) -> dict[str, str]:
     return mine | {"PATH": path, "SAM_CLI_TELEMETRY": "0", "TMPDIR": str(temporary), **more}
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -193,7 +193,7 @@ def test_where_nothing_is_proven_nothing_changes(stand: Stand, key: str) -> None
     assert done["unproven"] == "provider openrouter-kind answered 404"
     assert done["reservation"]["state"] == "unknown"
     assert stand.reservation() == one
-    with pytest.raises(RequestConflict, match=r"not available on a deployed stack.*use spendgate reconcile settle"):
+    with pytest.raises(RequestConflict, match=r"no gateway to ask a provider through.*use spendgate reconcile settle"):
         stand.admin.reconcile(one.id, action="ask", cost=None, evidence=None, by="ana")
     assert stand.reservation() == one
     stand.audited()

@@ -83,10 +83,10 @@ def check_open(reservation: Reservation, now: datetime) -> None:
 
 
 def not_askable(reservation: Reservation) -> RequestConflict:
-    """Return the refusal of a gateway that has no way out to a provider, with what a person can do instead."""
+    """Return the refusal of an admin API that has no way to a provider, with what a person can do instead."""
     where = f" as {reservation.response_id} of {reservation.provider}" if reservation.response_id else ""
     return RequestConflict(
-        "asking a provider is not available on a deployed stack, where only the gateway may read providers' secrets: "
+        "this admin API has no gateway to ask a provider through: "
         f"look the call up{where}, and use spendgate reconcile settle",
         facts=RefusalFacts(reservation=reservation.id),
     )

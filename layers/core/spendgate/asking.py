@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from spendgate import admin_reconcile as reconciliation
 from spendgate.core.kind import kind_of
 from spendgate.core.reservation import Reservation, Resolution
 from spendgate.core.route import Provider
 from spendgate.errors import LedgerUnavailable
-from spendgate.providers.recovery import Recover
+
+if TYPE_CHECKING:
+    # It loads what speaks HTTP, which a sweeper that asks through the gateway needs for an answer only.
+    from spendgate.providers.recovery import Recover
 
 
 @dataclass(slots=True)

@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from spendgate.calls import Log, Metrics
 from spendgate.core.money import usd_text
 from spendgate.store.ledger import Ledger
 from spendgate.sweep import sweep
 
+if TYPE_CHECKING:
+    from spendgate.asking import Asking
+
 # How many unresolved reservations are looked at, the oldest first, for the age of the oldest unknown one.
 LOOKED_AT_MAX: Final = 100
+# Each may take as long as the gateway's answer is waited for; a minute's run has a minute.
+ASKS_MAX: Final = 3
+ASK_SECONDS_MAX: Final = 12.0
 
 
-def minute(ledger: Ledger, now: datetime, *, charge_after: timedelta, metrics: Metrics, log: Log) -> dict[str, int]:
+def minute(
+    ledger: Ledger,
+    now: datetime,
+    *,
+    charge_after: timedelta,
+    metrics: Metrics,
+    log: Log,
+    asking: Asking | None = None,
+) -> dict[str, int]:
     """Do the minute's work and return what it came to. LedgerUnavailable; what was done so far stays done."""
-    swept = sweep(ledger, now, charge_after=charge_after)
+    swept = sweep(ledger, now, charge_after=charge_after, asking=asking, asks_max=ASKS_MAX)
     budgets = ledger.budgets()
     trimmed = sum(ledger.trim(state, now) for state in budgets)
     roots = [state for state in budgets if "/" not in state.policy.path]
@@ -29,9 +43,10 @@ def minute(ledger: Ledger, now: datetime, *, charge_after: timedelta, metrics: M
             "UnknownOldestSeconds": int(age.total_seconds()),
         }
     )
-    if swept.unknown or swept.charged:
-        log.info("swept", unknown=swept.unknown, charged=swept.charged, unknown_usd=usd_text(unknown))
-    return {"unknown": swept.unknown, "charged": swept.charged, "trimmed": trimmed}
+    done = {"unknown": swept.unknown, "charged": swept.charged, "asked": swept.asked, "proven": swept.proven}
+    if any(done.values()):
+        log.info("swept", **done, unknown_usd=usd_text(unknown))
+    return {**done, "trimmed": trimmed}
 
 
 def _oldest_unknown(ledger: Ledger, now: datetime) -> timedelta:
