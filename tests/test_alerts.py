@@ -9,13 +9,14 @@ from spendgate.alerts import FAILURES_MAX, alert, recent, send_samples, store_of
 from spendgate.core.alert import KINDS, AlertPolicy, CatalogueState
 from spendgate.core.alert_text import Message
 from spendgate.core.budget import Stop
-from spendgate.errors import AlertUndelivered, LedgerUnavailable
+from spendgate.core.reservation import Reservation
+from spendgate.errors import AlertUndelivered, LedgerUnavailable, SettlementConflict
 from spendgate.store.alerts import LEASE, AlertStore
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from tests.builders import USD, a_limit
 from tests.operators import admit, lose, settle
-from tests.store.builders import NOW, a_policy, an_event, opened, settled
+from tests.store.builders import NOW, UNKNOWN, a_policy, a_reservation, an_event, opened, path_of, settled
 
 PATH = "acme/search"
 MINUTE = timedelta(minutes=1)
@@ -236,3 +237,76 @@ def test_two_runs_at_once_tell_it_once(tree: Ledger, config: Config, run: Run, p
     run(notify=overtaken)
 
     assert post.kinds == [("warn", PATH)]
+
+
+RUN = f"{PATH}/run:7"
+
+
+def lost_in_a_run(ledger: Ledger, path: str = RUN) -> Reservation:
+    policies = path_of(ledger, path)
+    reservation = a_reservation(policies, usd=USD)
+    ledger.reserve(reservation, policies, NOW)
+    return ledger.resolve(reservation.id, UNKNOWN, NOW)
+
+
+def with_runs(ledger: Ledger) -> None:
+    for number in (7, 8):
+        opened(ledger, a_policy(f"{PATH}/run:{number}", limits=[a_limit("5")], stop_on_unknown=True))
+
+
+def test_a_run_that_an_unknown_outcome_has_stopped_is_told_once_a_day_by_its_budget(
+    tree: Ledger, run: Run, post: Post
+) -> None:
+    with_runs(tree)
+    first = lost_in_a_run(tree)
+    run(1)
+    lost_in_a_run(tree, f"{PATH}/run:8")
+    run(2)
+
+    assert post.kinds == [("stopped", PATH)]
+    assert post.messages[0].subject == f"Spendgate: a run of {PATH} is stopped"
+    assert f"Run {RUN} is stopped: the outcome of a call is unknown." in post.messages[0].email
+    assert f"spendgate reservations show {first.id}" in post.messages[0].email
+    assert f"spendgate resume {RUN} --reason TEXT --stack spendgate" in post.messages[0].email
+    run(24 * 60)
+    assert sorted(post.kinds[1:]) == [("stopped", PATH), ("unknown_money", PATH)]
+
+
+def test_a_run_that_was_resumed_is_not_told_of(tree: Ledger, run: Run, post: Post) -> None:
+    with_runs(tree)
+    lost_in_a_run(tree)
+    assert tree.budgets_on([RUN])[0].policy.stop is not None
+    tree.resume(RUN, an_event("budget_resumed"))
+    run(1)
+
+    assert post.kinds == []
+
+
+def test_a_run_that_a_conflict_has_stopped_is_told_of_with_the_call_and_once(
+    tree: Ledger, run: Run, post: Post
+) -> None:
+    with_runs(tree)
+    reservation = admit(tree, NOW, held="1", path=RUN)
+    tree.resolve(reservation.id, settled(1), NOW)
+    for cost in (2, 2, 3):
+        with pytest.raises(SettlementConflict):
+            tree.resolve(reservation.id, settled(cost), NOW)
+        run(1)
+
+    assert post.kinds == [("stopped", PATH)]
+    assert f"reservation {reservation.id} was settled and then settled with another amount" in post.messages[0].email
+    stop = tree.budgets_on([RUN])[0].policy.stop
+    assert stop is not None
+    assert stop.reservation == reservation.id
+
+
+def test_a_budget_that_a_conflict_has_stopped_is_told_of_once(tree: Ledger, run: Run, post: Post) -> None:
+    reservation = admit(tree, NOW, held="1", path=PATH)
+    tree.resolve(reservation.id, settled(1), NOW)
+    for cost in (2, 3):
+        with pytest.raises(SettlementConflict):
+            tree.resolve(reservation.id, settled(cost), NOW)
+        run(1)
+
+    assert post.kinds == [("stopped", PATH)]
+    assert f"Budget {PATH} is stopped" in post.messages[0].email

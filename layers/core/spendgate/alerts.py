@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from spendgate.calls import Log
-from spendgate.core.alert import Alert, AlertPolicy, state_alerts
+from spendgate.core.alert import Alert, AlertPolicy, run_stops, runs_stopped, state_alerts
 from spendgate.core.alert_samples import samples
 from spendgate.core.alert_text import Message, message
 from spendgate.errors import AlertUndelivered
@@ -27,6 +27,8 @@ FAILURES_MAX: Final = 3
 # Unresolved reservations that are looked at for old money of unknown outcome.
 OPEN_MAX: Final = 10_000
 RECENT_DAYS: Final = 7
+# Stopped runs that are looked at, one a budget: what DynamoDB reads at one instant.
+RUNS_MAX: Final = 100
 
 Notify = Callable[[Message], None]
 
@@ -75,14 +77,13 @@ def standing(ledger: Ledger, config: Config, policy: AlertPolicy, now: datetime)
     """Return everything that stands to be told by what is stored, told before or not."""
     states = ledger.budgets(runs=False)
     unknown = any(state.unknown for state in states)
-    return state_alerts(
-        states,
-        policy,
-        blocks=ledger.blocks(),
-        open_ones=ledger.reservations(state="unknown", limit=OPEN_MAX, now=now) if unknown else (),
-        catalogue=config.catalogue_state(),
-        now=now,
+    open_ones = ledger.reservations(state="unknown", limit=OPEN_MAX, now=now) if unknown else ()
+    found = state_alerts(
+        states, policy, blocks=ledger.blocks(), open_ones=open_ones, catalogue=config.catalogue_state(), now=now
     )
+    stops = run_stops(open_ones)
+    runs = ledger.budgets_on(tuple(stops)[:RUNS_MAX]) if stops else ()
+    return (*found, *runs_stopped(runs, stops, now))
 
 
 def send_samples(notify: Notify, now: datetime, *, stack: str | None = None) -> AlertReport:

@@ -125,10 +125,32 @@ def exceeded(denied: Denied, now: datetime) -> Alert | None:
     )  # fmt: skip
 
 
-def stopped(path: str, stop: Stop, now: datetime) -> Alert:
-    """Return that a budget is stopped."""
+def stopped(path: str, stop: Stop, now: datetime, *, mark: str | None = None) -> Alert:
+    """Return that a budget is stopped, or a run, of which the budget hears that it belongs to; once a stop, or a ``mark``."""
     facts = {"reason": stop.reason, "by": stop.by, "since": instant(stop.at), "reservation": stop.reservation or ""}
-    return Alert(kind="stopped", scope=path, mark=instant(stop.at), at=now, severity="critical", facts=facts)
+    if owner(path) != path:
+        facts["run"] = path
+    mark = mark or instant(stop.at)
+    return Alert(kind="stopped", scope=owner(path), mark=mark, at=now, severity="critical", facts=facts)
+
+
+def run_stops(open_ones: Iterable[Reservation]) -> Mapping[str, str]:
+    """Return the runs that a call of unknown outcome may have stopped, one of each budget, with the reservation's id."""
+    found: dict[str, tuple[str, str]] = {}
+    for one in open_ones:
+        for path in one.stops_on_unknown if one.state == "unknown" else ():
+            if owner(path) != path:
+                found.setdefault(owner(path), (path, one.id))
+    return dict(found.values())
+
+
+def runs_stopped(runs: Iterable[BudgetState], stops: Mapping[str, str], now: datetime) -> Iterator[Alert]:
+    """Yield, once a day and budget, that a run is stopped by a call of unknown outcome: runs come and go."""
+    day = f"{now.astimezone(UTC):%Y-%m-%d}"
+    for state in runs:
+        stop = state.policy.stop
+        if stop is not None and stop.reservation == stops.get(state.policy.path):
+            yield stopped(state.policy.path, stop, now, mark=f"{RUN_PREFIX}{day}")
 
 
 def bound_violated(block: Block, now: datetime) -> Alert:

@@ -139,18 +139,19 @@ def _run_exceeded(scope: str, facts: Mapping[str, str]) -> _Words:
 
 
 def _stopped(scope: str, facts: Mapping[str, str]) -> _Words:
-    reservation = facts["reservation"]
+    reservation, run = facts["reservation"], facts.get("run")
+    what = run or scope
     table = [("stopped", _when(facts["since"])), ("by", facts["by"])]
-    steps = [("See how it stands:", f"spendgate status {scope}")]
+    steps = [("See how it stands:", f"spendgate status {what}")]
     if reservation:
         table.append(("reservation", reservation))
         steps.insert(0, ("See the call that did it:", f"spendgate reservations show {reservation}"))
     return _Words(
-        headline=f"{scope} is stopped",
-        said=f"Budget {scope} is stopped: {_quoted(facts['reason'])}.",
+        headline=f"{'a run of ' if run else ''}{scope} is stopped",
+        said=f"{'Run' if run else 'Budget'} {what} is stopped: {_quoted(facts['reason'])}.",
         table=tuple(table),
-        then=f"No paid call of {scope} or below it passes until somebody resumes it. Calls in flight finish and settle.",
-        steps=(*steps, ("Once you know why, let calls through again:", f"spendgate resume {scope} --reason TEXT")),
+        then=f"No paid call of {what} or below it passes until somebody resumes it. Calls in flight finish and settle.",
+        steps=(*steps, ("Once you know why, let calls through again:", f"spendgate resume {what} --reason TEXT")),
     )
 
 

@@ -134,6 +134,14 @@ class AlertStore:
         return persist(put, self.timing)
 
 
+def told_steps(table: str, alert: Alert) -> list[Step]:
+    """Return the writes that put an alert into the outbox with what it tells of, in whose transaction they go."""
+    mark = {**mark_key(alert), "at": instant(alert.at), "expires_at": _expires_at(alert.at)}
+    items = (mark, _outbox_item(alert))
+    puts: list[Any] = [{"Put": {"TableName": table, "Item": encode_item(item)}} for item in items]
+    return [_step(put, alert) for put in puts]
+
+
 def mark_key(alert: Alert) -> Key:
     """Return the key of an alert's mark."""
     return {"pk": f"ALERT#MARK#{alert.scope}", "sk": f"{alert.kind}#{alert.mark}"}

@@ -305,8 +305,27 @@ class Ledger(Reader):
         if resolution.state != "settled" or not stops:
             raise TransitionIllegal(f"reservation {reservation.id} is {reservation.state} already")
         reason = f"reservation {reservation.id} was {reservation.state} and then settled with another amount"
-        self.stop(reservation.path, Stop(reason=reason, at=now, by="spendgate", reservation=reservation.id))
+        self._stop_for_conflict(
+            reservation.path, Stop(reason=reason, at=now, by="spendgate", reservation=reservation.id)
+        )
         raise SettlementConflict(reason)
+
+    def _stop_for_conflict(self, path: str, stop: Stop) -> None:
+        # Imported here: next to no call ends like this, and those who start a gateway wait for every module.
+        from spendgate.core import alert  # noqa: PLC0415
+        from spendgate.store.alerts import told_steps  # noqa: PLC0415
+
+        if alert.owner(path) == path:
+            # Whoever tells people reads every budget.
+            self.stop(path, stop)
+            return
+        # Nobody reads every run: what is to be told of it is written with its stop, or never again.
+        told = told_steps(self.table, alert.stopped(path, stop, stop.at))
+        try:
+            self._transact([latch_step(self.table, path, stop), *told], self._name())
+        except ConditionsFailed:
+            # It is stopped already.
+            return
 
     def _operate(self, steps: list[Step], event: Event | None, failure: LedgerError) -> None:
         if event is not None:
