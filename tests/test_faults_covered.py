@@ -25,9 +25,11 @@ B12  the closest name
      core/test_faults.py::test_b12_a_dearer_model_is_not_priced_by_the_row_of_a_shorter_name
      gateway/test_admission.py::test_a_name_is_exact_and_anything_close_to_it_is_not_found
      store/test_config.py::test_an_alias_is_priced_by_its_row_and_no_other_name_is
+     store/test_config.py::test_no_name_is_priced_by_the_row_of_one_that_is_like_it
 B13  no price, no reservation
      core/test_bound.py::test_b13_an_answer_is_settled_with_its_pinned_rows_whatever_the_clock_says
      core/test_faults.py::test_b13_a_price_that_was_removed_still_settles_the_calls_that_it_was_pinned_in
+     gateway/test_faults.py::test_a_price_that_is_gone_at_the_settlement_changes_nothing
      gateway/test_faults.py::test_unpriced_calls_at_once_are_all_refused
 B15  fine-tuned names
      core/test_faults.py::test_b15_a_missing_cached_rate_is_the_full_one
@@ -51,6 +53,7 @@ B22  a denial that cannot be understood
      dialects/test_faults.py::test_a_refusal_tells_in_one_look_what_is_spent_held_and_asked
      gateway/test_faults.py::test_what_is_only_held_is_told_from_what_is_spent
 B23  ends that forget
+     gateway/test_faults.py::test_a_stream_that_is_refused_with_429_at_once_gives_its_money_back
      gateway/test_faults.py::test_after_every_kind_of_end_the_counters_are_the_sum_of_the_reservations
 B24  a hold that stops everyone
      core/test_bound.py::test_an_absent_cap_is_stamped_with_the_smallest_that_is_known
@@ -102,6 +105,7 @@ B42  an error inside a 200
      gateway/test_outcomes.py::test_an_error_within_a_stream_is_passed_on_and_keeps_the_money
 B44  compression
      dialects/test_faults.py::test_a_compressed_answer_that_nobody_asked_for_settles_nothing
+     gateway/test_faults.py::test_an_answer_that_nobody_can_decode_keeps_its_money
      gateway/test_outcomes.py::test_a_compressed_answer_nobody_asked_for_is_read_or_held_but_never_free
 B46  odd values
      core/test_faults.py::test_b46_an_odd_value_is_no_count_and_raises_nothing
@@ -113,6 +117,7 @@ B49  fees of tools
      core/test_feature.py::test_b49_a_feature_without_a_fee_in_the_price_row_is_refused
      dialects/test_faults.py::test_a_server_tool_that_ran_is_not_settled_without_its_fee
      dialects/test_gemini_usage.py::test_every_search_that_was_allowed_is_a_fee
+     dialects/test_openai_responses_usage.py::test_two_searches_and_one_in_files_cost_their_fees_beside_the_tokens
      dialects/test_openai_responses_usage.py::test_anything_that_a_server_did_beside_the_tokens_holds_the_money
      dialects/test_openai_responses_usage.py::test_the_server_s_searches_are_counted_once_and_held_since_nothing_bounded_them
      dialects/test_faults.py::test_a_server_tool_that_was_asked_for_is_settled_with_its_fee

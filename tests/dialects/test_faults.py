@@ -7,11 +7,15 @@ from typing import Any
 import pytest
 
 from spendgate.core.feature import granted
+from spendgate.core.money import usd_text
+from spendgate.core.price import Terms
+from spendgate.core.price import cost as priced
 from spendgate.core.usage import Usage, UsageReport
 from spendgate.dialects import anthropic_messages, openai_chat
 from spendgate.dialects.json_strict import parse_object
 from spendgate.dialects.registry import DIALECTS
 from spendgate.errors import OverBudget, Refused, RequestInvalid
+from tests.builders import a_card, a_price_row, rates
 from tests.dialects.builders import chunk, events, message_stream, named_events, read_chat, read_messages, run
 
 OPENAI = openai_chat.DIALECT
@@ -46,12 +50,14 @@ def test_a_cache_write_is_billed_once() -> None:
 
 
 def test_cache_reads_are_in_one_bucket_only() -> None:
-    """B02: reads are never billed as input and as reads."""
+    """B02: reads are never billed as input and as reads, by the shipped price or an operator's own."""
     usage = {"input_tokens": 3, "cache_read_input_tokens": 12304, "output_tokens": 550}
+    own = a_card(rates=rates(input=3_000_000, cache_read=300_000, output=15_000_000))
 
     report = ANTHROPIC.report(json.dumps({"usage": usage}).encode())
 
     assert report.usage == Usage(input_uncached=3, cache_read=12304, output=550)
+    assert usd_text(priced(report.usage, a_price_row(card=own), Terms())) == "0.0119502"
 
 
 def test_whether_input_contains_the_cache_is_decided_by_the_dialect_and_never_below_zero() -> None:
@@ -164,8 +170,9 @@ def test_a_compressed_answer_that_nobody_asked_for_settles_nothing() -> None:
     gzip = b"\x1f\x8b\x08\x00" + b"\xff" * 50
 
     for dialect, request in ((OPENAI, CHAT_STREAM), (ANTHROPIC, MESSAGE_STREAM)):
-        assert dialect.report(gzip, request).usage is None
-        assert run(dialect, request, [gzip])[2].usage is None
+        whole, streamed = dialect.report(gzip, request), run(dialect, request, [gzip])[2]
+        assert (whole.usage, whole.partial, whole.finished, whole.problem) == (None, None, False, "answer_unreadable")
+        assert (streamed.usage, streamed.partial, streamed.finished) == (None, None, False)
 
 
 def test_a_compressed_request_is_refused() -> None:

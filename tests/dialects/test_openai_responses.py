@@ -222,7 +222,7 @@ def test_a_number_of_calls_that_is_none_is_refused_where_it_would_bound(calls: A
     ids=lambda item: item["type"],
 )
 def test_what_a_search_found_in_an_earlier_turn_may_fill_the_context(item: dict[str, Any]) -> None:
-    """B28: the item names what the server keeps."""
+    """The item names what the server keeps."""
     facts = read(input=[RESULT, item, USER]).facts
 
     assert [(media.kind, media.field) for media in facts.media] == [("document", "input[1]")]
@@ -332,7 +332,7 @@ IMAGE: dict[str, Any] = {"type": "input_image", "image_url": "data:image/png;bas
 
 
 def test_media_are_counted_wherever_they_stand_and_their_bytes_are_not() -> None:
-    """B21: a hundred bytes may hold an image of any size."""
+    """A hundred bytes may hold an image of any size."""
     parts = [IMAGE, {"type": "input_file", "file_data": "A" * 9_000, "filename": "a.pdf"}]
     screen = {"type": "computer_screenshot", "image_url": "data:" + "A" * 9_000}
     items = [

@@ -10,9 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.core.kind import KINDS
+from spendgate.core.money import usd, usd_text
+from spendgate.core.price import Terms, cost
 from spendgate.core.usage import BUCKETS, COUNT_MAX, Usage, UsageReport
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.openai_responses import DIALECT
+from tests.builders import a_price_row
 from tests.dialects.builders import named_events, run
 from tests.dialects.test_json_strict import json_values
 from tests.dialects.test_openai_responses import read
@@ -235,6 +238,16 @@ def test_searches_that_were_allowed_are_settled_by_what_is_shown_or_told_whichev
 
     fees = tuple((kind, count) for kind, count in (("file_search", files), ("web_search", searches)) if count)
     assert (report.usage, report.problem) == (Usage(input_uncached=10, output=5, fees=fees), None)
+
+
+def test_two_searches_and_one_in_files_cost_their_fees_beside_the_tokens() -> None:
+    """B49: at 0.01 and 0.0025 USD a call, and 10 and 5 tokens at 2.50 and 10 a million, 0.022575 USD."""
+    fees = (("file_search", usd("0.0025")), ("web_search", usd("0.01")))
+
+    report = searched(SEARCHING, [ASKED, FILE_SEARCH, ASKED], 2)
+
+    assert report.usage is not None
+    assert usd_text(cost(report.usage, a_price_row(fees=fees), Terms())) == "0.022575"
 
 
 def test_a_search_that_may_be_for_images_too_counts_twice_where_nobody_tells_how_often_it_was() -> None:

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from starlette.types import Receive, Scope, Send
 
 from spendgate.core.budget import is_within
 from tests.gateway.stand import Stand, chat, facts
@@ -33,6 +34,10 @@ def test_no_second_formula_stands_beside_the_one_that_reserves_and_settles(stand
     stand.chat(key)
     # Without a cached rate in the row, what was read costs what input costs.
     assert stand.state().counters["usd.life"] == 12 * 2_500_000 + 4 * 10_000_000
+    one = stand.ended()
+    assert one.actual is not None
+    assert (one.state, one.actual.usd, one.asked.usd) == ("settled", stand.state().counters["usd.life"], BOUND)
+    assert (stand.hits, stand.state().reserved) == (1, 0)
 
 
 PRICED = """\
@@ -48,7 +53,11 @@ def test_an_operator_s_own_price_is_what_the_budget_is_checked_with(stand: Stand
     # "dear" is priced by the file alone, at twice the rates.
     assert stand.chat(key, model="two", max_completion_tokens=20).status_code == 200
     assert stand.reservation().asked.usd == 2 * BOUND
+    stand.ended()
+    spent = stand.state().counters["usd.life"]
+    assert spent > 0
     assert code(stand.chat(key, model="two")) == (402, "over_budget")
+    assert (stand.hits, stand.state().counters["usd.life"], stand.state().reserved) == (1, spent, 0)
 
 
 @pytest.mark.parametrize("route", ["house", "arn", "tuned"])
@@ -56,7 +65,7 @@ def test_a_name_that_looks_like_a_priced_one_has_no_price(stand: Stand, route: s
     """B11, B15: an ARN is opaque, and a fine-tuned name is not its base."""
     key = stand.open(ROOMY, routes=PRICED)
     assert code(stand.chat(key, model=route)) == (402, "price_unknown")
-    assert stand.hits == 0
+    assert (stand.hits, stand.reservations()) == (0, ())
 
 
 def test_unpriced_calls_at_once_are_all_refused(stand: Stand) -> None:
@@ -65,7 +74,7 @@ def test_unpriced_calls_at_once_are_all_refused(stand: Stand) -> None:
     with ThreadPoolExecutor(10) as threads:
         answers = list(threads.map(lambda _: stand.chat(key, model="house"), range(10)))
     assert {code(answer) for answer in answers} == {(402, "price_unknown")}
-    assert stand.hits == 0
+    assert (stand.hits, stand.reservations()) == (0, ())
 
 
 def test_a_price_that_is_gone_at_the_settlement_changes_nothing(stand: Stand) -> None:
@@ -157,6 +166,7 @@ def test_a_stream_that_is_refused_with_429_at_once_gives_its_money_back(
     assert stand.call(dialect, stand.open(ROOMY), stream=stream).status_code == 429
     assert stand.ended().state == "released"
     assert stand.state().counters.get("usd.life", 0) == 0
+    assert (stand.hits, stand.state().reserved) == (1, 0)
 
 
 def test_a_call_without_a_cap_holds_the_policy_s_default_and_not_the_head_room(stand: Stand) -> None:
@@ -252,19 +262,51 @@ def test_a_stream_without_usage_costs_its_bound_until_somebody_knows_better(stan
     stand.behave("no_usage")
     stand.call(dialect, key, stream=True)
     assert stand.ended().state == "unknown"
-    assert stand.state().counters["usd.life"] == BOUND
+    assert stand.state().counters["usd.life"] == stand.state().unknown == BOUND
+    assert stand.hits == 1
+    stand.audited()
 
 
 @both
-def test_what_was_seen_of_a_broken_stream_is_kept_as_a_floor_and_settles_nothing(stand: Stand, dialect: str) -> None:
+@pytest.mark.parametrize("end", ["cut", "error_in_stream"])
+def test_what_was_seen_of_a_broken_stream_is_kept_as_a_floor_and_settles_nothing(
+    stand: Stand, dialect: str, end: str
+) -> None:
     """B41, B42: neither a guess nor nothing."""
-    stand.behave("cut", after_frames=6)
+    stand.behave(end, after_frames=6)
     stand.call(dialect, stand.open(ROOMY), stream=True)
     one = stand.ended()
     assert (one.state, one.actual) == ("unknown", None)
+    assert stand.state().counters["usd.life"] == stand.state().unknown == BOUND
+    assert stand.hits == 1
+    stand.audited()
     if dialect == "anthropic":
         assert one.usage is not None
         assert one.usage.input_uncached == 6
+
+
+class Undecodable:
+    """A provider that answers in a compression that it was not asked for, and that nobody here can read."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["type"] == "http"
+        while (await receive()).get("more_body"):
+            pass
+        headers = [(b"content-type", b"application/json"), (b"content-encoding", b"zstd")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": b"\x28\xb5\x2f\xfd" + b"\xff" * 40})
+
+
+@both
+def test_an_answer_that_nobody_can_decode_keeps_its_money(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch, dialect: str
+) -> None:
+    """B44: what cannot be read may have been worked for."""
+    key = stand.open(ROOMY)
+    monkeypatch.setattr(stand.provider, "_app", Undecodable())
+    stand.call(dialect, key)
+    assert stand.ended().state == "unknown"
+    assert stand.state().counters["usd.life"] == stand.state().unknown == BOUND
 
 
 # --- money, errors

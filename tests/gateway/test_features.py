@@ -167,7 +167,7 @@ STATES: list[dict[str, Any]] = [
 def test_what_the_provider_holds_is_held_at_the_whole_context_where_it_is_allowed(
     stand: Stand, changes: dict[str, Any]
 ) -> None:
-    """B28: what is only named in a request is billed all the same."""
+    """What is only named in a request is billed all the same."""
     body = {"model": "searching", "input": "Hello", "max_output_tokens": 20} | changes
 
     answer = stand.post("/v1/responses", body, stand.open(CLOSED))
@@ -289,7 +289,7 @@ def test_what_a_loop_bills_beyond_its_bound_is_booked_as_it_is_and_stops_the_bud
 
 
 def test_the_client_sends_an_image_within_what_the_price_row_says_of_one(stand: Stand) -> None:
-    """B21: the size of an image is nobody's word."""
+    """The size of an image is nobody's word."""
     image: Any = {"type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "high"}
     with stand.openai(stand.open(CLOSED)) as client:
         said: Any = [{"role": "user", "content": [{"type": "input_text", "text": "What is it?"}, image]}]

@@ -224,3 +224,12 @@ def test_an_alias_is_priced_by_its_row_and_no_other_name_is(config: Config) -> N
     assert [config.prices("demo", name) for name in ("demo-2026-01-01", "demo", "demo-latest")] == [(row,)] * 3
     assert [config.prices("demo", name) for name in ("demo-2026", "demo-latest-x", "DEMO")] == [()] * 3
     assert config.all_prices() == (row,)
+
+
+def test_no_name_is_priced_by_the_row_of_one_that_is_like_it(config: Config) -> None:
+    """B12: no version mark, no prefix, no name without its date, no channel before it."""
+    for model in ("gpt-5", "claude-opus-5", "gpt-audio-mini-2025-10-06", "codex/gpt-5.6"):
+        assert config.add_price(a_price_row(model=model), an_event())
+
+    close = ("gpt-5.6", "acme/claude-opus-5", "gpt-audio-mini", "cx/gpt-5.6", "azure/gpt-audio-mini-2025-10-06")
+    assert [config.prices("demo", name) for name in close] == [()] * len(close)
