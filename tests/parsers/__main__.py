@@ -74,7 +74,11 @@ def fuzz(target: str, *, corpus: Path, seconds: int, seed: int) -> Run:
             words = Path(made) / "words"
             words.write_text("".join(f'"{_quoted(word)}"\n' for word in TARGETS[target].dictionary), encoding="ascii")
             command.append(f"-dict={words}")
-        command += [f"-timeout={INPUT_SECONDS_MAX}", f"-max_len={INPUT_BYTES_MAX}"]
+        command += [
+            f"-timeout={INPUT_SECONDS_MAX}",
+            f"-report_slow_units={INPUT_SECONDS_MAX}",
+            f"-max_len={INPUT_BYTES_MAX}",
+        ]
         command += [f"-rss_limit_mb={MEMORY_MEGABYTES_MAX}", "-print_final_stats=1"]
         # Twice the time: reading the corpus comes before it.
         done = subprocess.run(

@@ -66,9 +66,10 @@ class ChunkMeter:
     def __init__(self, inner: Meter) -> None:
         self._inner = inner
         self._reader = FrameReader()
+        self._unreadable = False
 
     def feed(self, data: bytes) -> bytes:
-        return self._inner.feed(b"".join(_event(frame) for frame in self._reader.feed(data)))
+        return self._inner.feed(b"".join(self._event(frame) for frame in self._reader.feed(data)))
 
     def end(self) -> bytes:
         return self._inner.end()
@@ -78,6 +79,13 @@ class ChunkMeter:
 
     def report(self) -> UsageReport:
         return self._inner.report()
+
+    def _event(self, frame: Frame) -> bytes:
+        if frame.readable:
+            return _event(frame)
+        # What cannot be read comes in pieces as the network cut them: said once, however many these are.
+        again, self._unreadable = self._unreadable, True
+        return b"" if again else UNREADABLE
 
 
 def _invoked(body: bytes, request: Request) -> bytes:
@@ -99,7 +107,7 @@ def _event(frame: Frame) -> bytes:
     if frame.is_error:
         told = {"type": "error", "error": {"type": "api_error", "message": f"Bedrock broke off: {frame.kind}"}}
         return _said("error", compact(told))
-    if frame.readable and frame.kind != "chunk":
+    if frame.kind != "chunk":
         # Only a chunk is part of the answer.
         return b""
     wrapped = parse_answer(frame.payload)
@@ -107,7 +115,7 @@ def _event(frame: Frame) -> bytes:
     data = _decoded(inside) if isinstance(inside, str) else b""
     document = parse_answer(data)
     if not isinstance(document, dict) or b"\n" in data or b"\r" in data:
-        return _said("unreadable", b'"unreadable"')
+        return UNREADABLE
     kind = document.get("type")
     return _said(kind if isinstance(kind, str) and kind.isidentifier() else "unreadable", data)
 
@@ -123,4 +131,5 @@ def _said(kind: str, data: bytes) -> bytes:
     return b"event: " + kind.encode() + b"\ndata: " + data + b"\n\n"
 
 
+UNREADABLE: Final = _said("unreadable", b'"unreadable"')
 DIALECT: Final = spoken_there(anthropic_messages.DIALECT)
