@@ -29,6 +29,11 @@ def test_what_is_blocked_is_listed_with_the_call_that_showed_it_and_lifted_with_
     (one,) = applied.json("blocks", "list")["blocks"]
     assert (one["reservation"], one["reserved"], one["billed"]) == (reservation, "0.3", "0.9")
     assert reservation in applied("blocks", "list").stdout
+    tree = " ".join(applied("status").stdout.split())
+    lift = f"spendgate blocks lift {one['provider']} {one['model']} {one['feature']} --reason TEXT"
+    assert f"■ BLOCKED for every budget since {one['at'][:10]}" in tree
+    assert f"which billed $0.9 for a call that was bounded at $0.3 (reservation {reservation})" in tree
+    assert f"Once you know why: {lift}" in tree
     lifted = applied(
         "blocks", "lift", one["provider"], one["model"], one["feature"], "--reason", "the row has the new rate"
     )
@@ -36,6 +41,7 @@ def test_what_is_blocked_is_listed_with_the_call_that_showed_it_and_lifted_with_
     assert lifted.exit_code == 0
     assert f"{one['model']} at {one['provider']} is let through again." in lifted.stdout
     assert applied.json("blocks", "list")["blocks"] == []
+    assert "BLOCKED" not in applied("status").stdout
     events = applied.json("events")["events"]
     assert [(event["kind"], event["reason"]) for event in events if event["kind"] == "block_lifted"] == [
         ("block_lifted", "the row has the new rate")

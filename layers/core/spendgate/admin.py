@@ -130,7 +130,11 @@ class Admin:
             states = tuple(state for state in states if is_within(state.policy.path, path))
             if not states:
                 raise _no_budget(path)
-        return {"at": instant_text(now), "budgets": [budget_view(state, now) for state in states]}
+        return {
+            "at": instant_text(now),
+            "budgets": [budget_view(state, now) for state in states],
+            **self.blocks.list(),
+        }
 
     def stop(self, path: str, *, reason: str, by: str) -> dict[str, Any]:
         """Let no paid call through at or below a budget until somebody resumes it; a first stop keeps its reason."""

@@ -147,7 +147,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint(
         method="GET",
         path="/budgets",
-        summary="Every budget with its windows, or one and all below it.",
+        summary="Every budget with its windows, or one and all below it; and what is blocked.",
         call=_budgets,
         query=(Parameter("path", "A budget's path."),),
     ),

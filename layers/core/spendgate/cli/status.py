@@ -36,7 +36,8 @@ def status(document: Mapping[str, Any], *, width: int, all_runs: bool = False) -
         return Text("No budgets yet: write a spendgate.yaml and run `spendgate apply -f spendgate.yaml`.")
     paths = {budget["path"] for budget in budgets}
     roots = [budget for budget in budgets if _parent(budget) not in paths]
-    lines: list[Text] = []
+    # A gateway of before this version does not say what is blocked.
+    lines: list[Text] = [line for block in document.get("blocks", ()) for line in _block(block, width=width)]
     for root in roots:
         lines += _branch(root, root["path"], "", budgets, document["at"], width=width, all_runs=all_runs)
         lines.append(Text())
@@ -122,6 +123,17 @@ def _temporary(budget: Budget, now: str, *, width: int) -> Iterator[Text]:
         f"{', '.join(limits_of(temporary['limits']))}, instead of {', '.join(limits_of(raised))}: {clean(temporary['reason'])}"
     )
     yield from _folded("▲", said, style="bold yellow", width=width)
+
+
+def _block(block: Mapping[str, Any], *, width: int) -> Iterator[Text]:
+    names = " ".join(clean(block[name]) for name in ("provider", "model", "feature"))
+    said = (
+        f"BLOCKED for every budget since {when(block['at'])}: {clean(block['feature'])} of {clean(block['model'])} at "
+        f"{clean(block['provider'])}, which billed ${block['billed']} for a call that was bounded at ${block['reserved']} "
+        f"(reservation {clean(block['reservation'])}). Once you know why: spendgate blocks lift {names} --reason TEXT"
+    )
+    yield from _folded("■", said, style="bold red", width=width)
+    yield Text()
 
 
 def _folded(mark: str, said: str, *, style: str, width: int) -> Iterator[Text]:
