@@ -123,7 +123,10 @@ class Admin:
     # --- budgets
 
     def budgets(self, path: str | None = None) -> dict[str, Any]:
-        """Return every budget with its windows, in path order; with a path only that one and what is below it."""
+        """Return every budget with its windows, in path order; with a path only that one and what is below it.
+
+        And what a broken bound has blocked, which holds for all of them.
+        """
         now = self.clock()
         states = self.ledger.budgets()
         if path is not None:
