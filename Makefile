@@ -45,8 +45,10 @@ deploy: $(INSTALLED) $(SAM)/.locked ## to the AWS account of your credentials; A
 deploy-test: $(INSTALLED) $(EMULATOR)/.locked $(SAM)/.locked $(CHECKOV)/.locked ## the template and the functions, built, deployed to an emulator and driven
 	@$(RUN) -m pytest tests/deployment -o python_files='check_*.py' $(ARGS)
 
-release-check: $(INSTALLED) ## look at a deployed stack as its users do; ARGS="--stack spendgate --model ROUTE", a key in SPENDGATE_KEY
-	@$(RUN) -m tools.release_check $(ARGS)
+release-check: $(INSTALLED) $(SAM)/.locked ## deploy a throwaway stack, look at it as its users do, remove everything; ARGS="--stack NAME" looks at one that is there
+	@$(if $(or $(findstring --stack,$(ARGS)),$(findstring --help,$(ARGS))),,PYTHON=$(abspath $(RUN)) PLATFORM=$(subst arm64,aarch64,$(ARCHITECTURE)) SAM_CLI_TELEMETRY=0 \
+		$(SAM)/bin/sam build --parameter-overrides Architecture=$(ARCHITECTURE))
+	@PYTHONPATH=.:layers/core $(RUN) -m tools.release_check $(if $(findstring --stack,$(ARGS)),,--parameter Architecture=$(ARCHITECTURE)) $(ARGS)
 
 fuzz: $(INSTALLED) ## requests against a provider that bills the worst it may; ARGS="--cases 1000000 --seed 7"
 	@PYTHONPATH=.:layers/core $(RUN) -m tests.fuzz $(ARGS)
