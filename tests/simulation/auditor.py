@@ -22,6 +22,7 @@ from tests.simulation.records import (
     amounts,
     counter_name,
     is_unbudgeted,
+    limits_at,
     limits_in,
     number,
     parsed,
@@ -108,6 +109,8 @@ class Auditor:
                 path = pk.removeprefix("BUDGET#")
                 budgets[path] = None
                 self._books.changed(actor, process, path, old, new)
+                if old is None and new is not None and actor.kind != "operator":
+                    self._run_begins(actor, path, new)
         for place, (_, new) in changes.items():
             if new is None:
                 self._seen.pop(place, None)
@@ -138,6 +141,17 @@ class Auditor:
             budgets.update(dict.fromkeys(held.budgets))
         else:
             budgets.update(dict.fromkeys(self._moved(actor, process, old, new, changes).budgets))
+
+    def _run_begins(self, actor: Actor, path: str, run: Item) -> None:
+        """A run has what its budget's policy gives to each, or less."""
+        above = self._seen.get((LEDGER, (f"BUDGET#{path.rpartition('/')[0]}", "BUDGET")), {})
+        if "runs" not in above:
+            self.fault("G10", f"{actor.name} makes budget {path}, and the one above allows no runs")
+            return
+        given, has = limits_in(above["runs"]["M"]), limits_in(run)
+        wider = [pair for pair, maximum in given.items() if has.get(pair, maximum + 1) > maximum]
+        if wider or text(run, "mode") != text(above, "mode"):
+            self.fault("G10", f"{actor.name} makes run {path} with more than it is given: {wider}")
 
     # -- a reservation begins
 
@@ -236,7 +250,9 @@ class Auditor:
                 self.fault("G1", f"{held.actor.name} is admitted on {budget}, which has expired")
             if text(policy, "mode") == "observe":
                 continue
-            for (measure, window), maximum in limits_in(policy).items():
+            if "temporary" not in policy and budget in self._books.over:
+                policy = {**policy, "temporary": self._books.over[budget]}  # noqa: PLW2901 - as it was a moment ago
+            for (measure, window), maximum in limits_at(policy, held.created).items():
                 stands = 0 if window == "request" else self.committed(budget, measure, window, held.created)
                 if stands + held.asked[measure] > maximum:
                     told = f"{stands} + {held.asked[measure]} > {maximum} {measure} a {window} of {budget}"

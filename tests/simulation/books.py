@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from datetime import timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tests.simulation.records import Held, Item, is_bucket, is_counter, number, parsed, period
 
@@ -31,6 +31,8 @@ class Books:
         self.fault = fault
         self._sums: dict[str, Counter[str]] = {}
         self._gone: dict[str, Counter[str]] = {}
+        # Temporary limits that were cleared away, by budget.
+        self.over: dict[str, Any] = {}
 
     def reserved(self, held: Held) -> None:
         """Count what a reservation asks."""
@@ -67,13 +69,23 @@ class Books:
             return
         if number(new, "rev") < number(old, "rev"):
             self.fault("G1", f"the revision of {path} falls")
-        if actor.kind != "operator":
+        if actor.kind == "operator":
+            self.over.pop(path, None)
+        else:
             for name in _POLICY:
                 if old.get(name) != new.get(name):
                     self.fault("G10", f"{actor.name} changes {name} of {path}")
+            if old.get("temporary") != new.get("temporary"):
+                self._falls_back(actor, process, path, old, new)
             if "stop" in old and old["stop"] != new.get("stop"):
                 self.fault("G1", f"{actor.name} takes the stop off {path}")
         self._taken_off(actor, process, path, old, new)
+
+    def _falls_back(self, actor: Actor, process: Process, path: str, old: Item, new: Item) -> None:
+        """What was raised for a while may be cleared away once it is over; by a clock that is behind it still counts."""
+        if "temporary" in new or parsed(old["temporary"]["M"]["until"]["S"]) > process.clock():
+            self.fault("G10", f"{actor.name} changes temporary limits of {path}")
+        self.over[path] = old["temporary"]
 
     def _taken_off(self, actor: Actor, process: Process, path: str, old: Item, new: Item) -> None:
         gone = self._gone.setdefault(path, Counter())

@@ -129,6 +129,23 @@ def _resume(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
         admin.blocks.lift(provider=one.provider, model=one.model, feature=block.feature, reason="looked", by="operator")
 
 
+def _raise_limits(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
+    """Raise what is limited, for a while."""
+    random = actor.random
+    path = random.choice(world.founded.paths)
+    state = ledger.budget(path)
+    if state is None:
+        return
+    raised = [
+        replace(one, maximum=one.maximum * random.choice((2, 3, 10)) + 1)
+        for one in state.policy.limits
+        if one.window != "request"
+    ]
+    until = actor.process.clock() + timedelta(minutes=random.choice((1, 10, 600)))
+    admin = _admin(world, actor, ledger, config)
+    admin.resume(path, reason="a busy day", by="operator", limits=raised, until=f"{until:%Y-%m-%dT%H:%M:%SZ}")
+
+
 def _revoke_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
     opened = actor.random.choice(world.founded.keys)
     if not opened.minted and len(world.founded.keys) > 2:
@@ -188,6 +205,8 @@ _COMMANDS: Final[tuple[Callable[[World, Actor, Ledger, Config], None], ...]] = (
     _resume,
     _resume,
     _resume,
+    _raise_limits,
+    _raise_limits,
     _revoke_key,
     _create_key,
     _create_key,

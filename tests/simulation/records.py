@@ -119,6 +119,16 @@ def limits_in(policy: Item) -> dict[tuple[str, str], int]:
     return found
 
 
+def limits_at(policy: Item, at: datetime) -> dict[tuple[str, str], int]:
+    """Return the limits that count at an instant: until theirs is over, temporary ones where they are higher."""
+    own = limits_in(policy)
+    temporary = policy.get("temporary")
+    if temporary is None or at >= parsed(temporary["M"]["until"]["S"]):
+        return own
+    raised = limits_in(temporary["M"])
+    return {pair: max(maximum, raised.get(pair, 0)) for pair, maximum in own.items()}
+
+
 def is_unbudgeted(policies: Iterable[Item]) -> bool:
     listed = list(policies)
     return not any(limits_in(one) for one in listed) and any("unbudgeted" in one for one in listed)

@@ -12,6 +12,9 @@ import pytest
 from spendgate.core.budget import BudgetPolicy
 from spendgate.core.event import Event
 from spendgate.core.key import Key, hash_secret
+from spendgate.core.request import RequestFacts
+from spendgate.dialects.dialect import Request
+from spendgate.dialects.registry import DIALECTS
 from spendgate.directory import Directory
 from spendgate.errors import KeyInvalid
 from spendgate.store.config import Config
@@ -53,3 +56,53 @@ def test_a_revoked_key_is_dead_though_the_operators_clock_is_ahead() -> None:
 
     with pytest.raises(KeyInvalid, match="revoked"):
         asyncio.run(directory.read_caller(SECRET))
+
+
+@pytest.mark.parametrize("usage", ["null", "{}", '{"serviceTier": "STANDARD"}', '{"promptTokenCount": 24}'])
+def test_what_gemini_has_counted_so_far_is_no_bill(usage: str) -> None:
+    """Seed 45: the last chunk had a usage without counts, and those of an earlier chunk were settled."""
+    meter = DIALECTS["gemini-stream"].meter(_request("gemini-stream", query="alt=sse"))
+    so_far = '{"candidates": [{"content": {"parts": [{"text": "a"}]}}], "usageMetadata": %s}'
+    last = '{"candidates": [{"content": {"parts": [{"text": "b"}]}, "finishReason": "STOP"}], "usageMetadata": %s}'
+    for chunk in (so_far % '{"promptTokenCount": 24, "totalTokenCount": 24}', last % usage):
+        meter.feed(f"data: {chunk}\r\n\r\n".encode())
+    meter.end()
+
+    assert meter.report().usage is None
+    assert meter.report().problem == "usage_missing"
+
+
+@pytest.mark.parametrize("usage", ["", ', "usage": null', ', "usage": {}'])
+def test_what_a_chat_has_counted_so_far_is_no_bill(usage: str) -> None:
+    """As above: what is put out after the last usage is in no count."""
+    meter = DIALECTS["openai"].meter(_request("openai"))
+    so_far = '{"prompt_tokens": 24, "completion_tokens": 1}'
+    for chunk in (
+        f'{{"choices": [{{"index": 0, "delta": {{"content": "a"}}}}], "usage": {so_far}}}',
+        f'{{"choices": [{{"index": 0, "delta": {{"content": "b"}}, "finish_reason": "stop"}}]{usage}}}',
+        "[DONE]",
+    ):
+        meter.feed(f"data: {chunk}\n\n".encode())
+    meter.end()
+
+    assert meter.report().usage is None
+    assert meter.report().problem == "usage_missing"
+
+
+def test_a_chat_that_only_ends_after_its_last_count_is_counted() -> None:
+    meter = DIALECTS["openai"].meter(_request("openai"))
+    for chunk in (
+        '{"choices": [{"index": 0, "delta": {"content": "a"}}], "usage": {"prompt_tokens": 2, "completion_tokens": 1}}',
+        '{"choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}',
+        "[DONE]",
+    ):
+        meter.feed(f"data: {chunk}\n\n".encode())
+    meter.end()
+
+    usage = meter.report().usage
+    assert usage is not None
+    assert (usage.input_uncached, usage.output) == (2, 1)
+
+
+def _request(dialect: str, query: str = "") -> Request:
+    return Request(facts=RequestFacts(dialect=dialect, model="m", text_bytes=0), body={}, query=query)

@@ -90,8 +90,12 @@ class World:
         random = seeded(self.history.seed, "history")
         at = 0
         for number in range(EVENTS_MAX):
-            at += _gap(random)
+            gap = _gap(random)
+            at += gap
             kind = events.kind_of(random)
+            if gap > _HOUR and random.random() < 0.5:
+                # It comes each minute: whoever is next meets it.
+                kind = "sweep"
             if self.history.kept is None or number in self.history.kept:
                 yield number, at, kind
 

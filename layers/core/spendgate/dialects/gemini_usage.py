@@ -137,7 +137,7 @@ class _AnswerStream:
     """The chunks of one streamed answer.
 
     No frame says that the stream is over, so it is finished when it is over, every choice has its ``finishReason`` (or
-    the prompt was blocked), and a usage came with that chunk or after it. The chunk that completes this is held back
+    the prompt was blocked), and a whole usage came with that chunk or after it: an earlier one is a count so far. The chunk that completes this is held back
     until the call is settled, and what follows it; earlier ones are not delayed, since more must come after them.
     """
 
@@ -165,7 +165,7 @@ class _AnswerStream:
         self._error = self._error or chunk.get("error") is not None or frame.event == "error"
         self._tally.take(chunk)
         self._take_reasons(chunk)
-        self._usage_after = self._complete and (self._usage_after or chunk.get("usageMetadata") is not None)
+        self._usage_after = self._complete and (self._usage_after or _is_whole(chunk.get("usageMetadata")))
         return Passage.LAST if self._complete else Passage.FLOW
 
     def report(self, *, over: bool) -> UsageReport:
@@ -258,6 +258,14 @@ def candidates(document: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the candidates of a document that are objects."""
     found = document.get("candidates")
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
+
+
+def _is_whole(usage: Any) -> bool:
+    """Tell a usage that says what was read and what was put out, and not only that it is one."""
+    if not isinstance(usage, dict):
+        return False
+    prompt, *output = (usable_count(usage.get(_TOTALS[name])) for name in ("prompt", "candidates", "total"))
+    return prompt is not None and any(count is not None for count in output)
 
 
 def _flat(usage: Mapping[str, Any]) -> dict[str, Any]:

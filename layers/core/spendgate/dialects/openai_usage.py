@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from spendgate.core.feature import loop_of
-from spendgate.core.usage import Usage, UsageReport
+from spendgate.core.usage import Usage, UsageReport, usable_count
 from spendgate.dialects.charges import Charges
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
@@ -120,7 +120,8 @@ class _ChatStream:
     """The chunks of one streamed completion.
 
     It is finished when ``[DONE]`` was seen, or when it is over after a chunk that carries usage and no choices (the
-    protocol's last but one). Usage beside choices may be a count so far, so it does not end a stream.
+    protocol's last but one). Usage beside choices may be a count so far, so it does not end a stream; and what comes after the
+    last usage is in none.
     """
 
     def __init__(self, request: Request) -> None:
@@ -132,6 +133,7 @@ class _ChatStream:
         self._identity = Identity()
         self._done = False
         self._closing_usage = False
+        self._uncounted = False
         self._error = False
         self._unreadable = False
 
@@ -173,7 +175,9 @@ class _ChatStream:
         self._charges.take(usage)
         # Groq says it there too, and older models there only.
         groq = chunk.get("x_groq")
-        self._counts.take(groq.get("usage") if isinstance(groq, dict) else None)
+        beside = groq.get("usage") if isinstance(groq, dict) else None
+        self._counts.take(beside)
+        self._uncounted = not (_is_told(usage) or _is_told(beside)) and (self._uncounted or _says(chunk.get("choices")))
         if usage is None or chunk.get("choices"):
             return Passage.FLOW
         self._closing_usage = True
@@ -186,4 +190,21 @@ class _ChatStream:
             return "frame_unreadable"
         if not finished:
             return "stream_unfinished"
-        return problem_of(self._counts)
+        return problem_of(self._counts) or ("usage_missing" if self._uncounted else None)
+
+
+def _is_told(usage: Any) -> bool:
+    """Tell a usage that says what was put out."""
+    names = ("completion_tokens", "total_tokens")
+    return isinstance(usage, dict) and any(usable_count(usage.get(name)) is not None for name in names)
+
+
+def _says(choices: Any) -> bool:
+    """Tell whether a chunk has anything that was put out; one that only ends its choice has not."""
+    if not isinstance(choices, list):
+        return False
+    return any(isinstance(one, dict) and (one.get("text") or _anything(one.get("delta"))) for one in choices)
+
+
+def _anything(delta: Any) -> bool:
+    return isinstance(delta, dict) and any(value for name, value in delta.items() if name != "role")

@@ -3,6 +3,7 @@
 All cases go through one gateway, each with a provider, routes, prices, budgets and keys of its own name.
 """
 
+import functools
 import json
 import re
 import secrets
@@ -28,6 +29,7 @@ from spendgate.local.paths import LOCAL_FILE
 _NOTHING: Final = "version: 1\nbudgets:\n  conformance: {limits: {usd: {life: 0}}}\n"
 _OPEN: Final = ("in_flight", "unknown")
 _LISTED_MAX: Final = 1000
+_STARTS_MAX: Final = 3
 # How a run names what it makes.
 _OWN_NAME: Final = re.compile(r"c[0-9a-f]{6}-[0-9]+(?:-.*)?\Z")
 
@@ -37,12 +39,9 @@ class Spendgate:
 
     name = "spendgate"
 
-    def __init__(
-        self, *, url: str | None = None, token: str | None = None, call_seconds: int = 20, idle_seconds: int = 0
-    ) -> None:
+    def __init__(self, *, url: str | None = None, token: str | None = None, call_seconds: int = 20) -> None:
         self._target = None if url is None else (url.rstrip("/"), token or "")
         self._call_seconds = call_seconds
-        self._idle_seconds = idle_seconds
         self._stack = ExitStack()
         self._own: _Own | None = None
         self._cases = 0
@@ -76,9 +75,10 @@ class Spendgate:
     def _started(self) -> "_Own":
         if self._own is None:
             folder = Path(self._stack.enter_context(tempfile.TemporaryDirectory(prefix="conformance-spendgate-")))
-            self._own = _Own(folder, self._call_seconds, self._idle_seconds)
-            self._stack.callback(self._own.end)
-            self._own.start()
+            own = _Own(folder, self._call_seconds)
+            self._stack.callback(own.end)
+            own.start()
+            self._own = own
         return self._own
 
 
@@ -90,11 +90,11 @@ class _Admin:
 
     def get(self, path: str, /, **query: str | int) -> dict[str, Any]:
         """Return an answer; Cannot where there is none."""
-        return self._read(self._client().get(f"{self.url}/admin{path}", params=query))
+        return self._read(self._http.get(f"{self.url}/admin{path}", params=query, headers=self._headers()))
 
     def post(self, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
         """Send a change; Cannot where it is refused."""
-        document = self._read(self._client().post(f"{self.url}/admin{path}", json=body))
+        document = self._read(self._http.post(f"{self.url}/admin{path}", json=body, headers=self._headers()))
         if not document.get("complete", True):
             raise Cannot(f"the configuration was applied in part only: {document.get('failure')}")
         return document
@@ -103,9 +103,12 @@ class _Admin:
         """Apply a file."""
         self.post("/apply", {"file": text})
 
-    def _client(self) -> httpx.Client:
-        headers = {"authorization": f"Bearer {self.token}", "x-spendgate-operator": "conformance"}
-        return httpx.Client(headers=headers, trust_env=False, timeout=60)
+    @functools.cached_property
+    def _http(self) -> httpx.Client:
+        return httpx.Client(trust_env=False, timeout=60)
+
+    def _headers(self) -> dict[str, str]:
+        return {"authorization": f"Bearer {self.token}", "x-spendgate-operator": "conformance"}
 
     def _read(self, answer: httpx.Response) -> dict[str, Any]:
         if not answer.is_success:
@@ -115,6 +118,9 @@ class _Admin:
 
     def restart(self, *, kill: bool) -> None:
         raise Cannot(f"it runs elsewhere and cannot be {'killed' if kill else 'restarted'} from here")
+
+    def advance(self, seconds: int) -> None:  # noqa: ARG002 - the protocol's
+        raise Cannot("it runs elsewhere and its clock cannot be moved from here")
 
     @property
     def pids(self) -> tuple[int, ...]:
@@ -144,13 +150,15 @@ class _Target(_Admin):
 class _Own(_Admin):
     """A ``spendgate local`` of this driver's own."""
 
-    def __init__(self, folder: Path, call_seconds: int, idle_seconds: int) -> None:
+    def __init__(self, folder: Path, call_seconds: int) -> None:
         self._state = folder / "state"
         self._file = folder / "spendgate.yaml"
         self._file.write_text(_NOTHING, encoding="utf-8")
-        command = [sys.executable, "-m", "spendgate.cli.main", "local", "--json", "--port", "0"]
+        self._clock = folder / "clock"
+        self._clock.write_text("0")
+        program = "spendgate.local.conformance.on_a_clock"
         self._child = Child(
-            [*command, "--state", str(self._state), "--config", "spendgate.yaml"],
+            [sys.executable, "-m", program, str(self._state), str(self._file), str(self._clock)],
             folder,
             {
                 # This package, wherever it was found from.
@@ -158,7 +166,7 @@ class _Own(_Admin):
                 "SPENDGATE_CALL_SECONDS_MAX": str(call_seconds),
                 "SPENDGATE_DEADLINE_GRACE_SECONDS": "2",
                 # The suite's provider is frozen or killed at times: an old connection says nothing about the gateway.
-                "SPENDGATE_IDLE_SECONDS_MAX": str(idle_seconds),
+                "SPENDGATE_IDLE_SECONDS_MAX": "0",
             },
         )
 
@@ -172,12 +180,20 @@ class _Own(_Admin):
         self._file.write_text(text, encoding="utf-8")
 
     def start(self) -> None:
-        """Start it, and find it."""
-        self._child.start(self._found)
+        """Start it, and find it; a busy machine may need more than one try."""
+        for _ in range(_STARTS_MAX - 1):
+            with suppress(Cannot):
+                return self._child.start(self._found)
+        return self._child.start(self._found)
 
     def restart(self, *, kill: bool) -> None:
         self._child.end(signal.SIGKILL if kill else signal.SIGTERM)
         self.start()
+
+    def advance(self, seconds: int) -> None:
+        moved = self._clock.with_suffix(".new")
+        moved.write_text(str(int(self._clock.read_text()) + seconds))
+        moved.replace(self._clock)
 
     def end(self) -> None:
         """End the gateway, and a store that a killed one has left."""
@@ -231,6 +247,9 @@ class SpendgateSession(Limited):
 
     def revoke(self, caller: Caller) -> None:
         self._where.post(f"/keys/{self._key_names[caller.key]}/revoke", {})
+
+    def advance(self, seconds: int) -> None:
+        self._where.advance(seconds)
 
     def run(self, name: str) -> Mapping[str, str]:
         return {"x-spendgate-run": name}

@@ -67,7 +67,7 @@ class Case:
     """One attempt to spend more than a limit, or to make the books say less than was billed.
 
     ``play`` makes the calls; it may raise Missed. ``judged`` is the limit that counts where it is not ``limit``.
-    ``serves``: the case says nothing unless a call is answered. ``quick``: it stands for its group in `make test`.
+    ``sends``: the case says nothing unless a call reaches the provider.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Case:
     requests_a_minute: int | None = None
     shares: tuple[str, ...] = ()
     runs: str | None = None
-    serves: bool = True
+    sends: bool = True
 
     @property
     def limit_judged(self) -> Picodollars:
@@ -115,6 +115,7 @@ class Stand:
         self.provider = provider
         self.answers: list[Answer] = []
         self.remarks: list[str] = []
+        self.milliseconds: float | None = None
         self._http = http
 
     def body(self, **fields: Any) -> dict[str, Any]:

@@ -45,11 +45,11 @@ def _cached(stand: Stand) -> None:
 
 
 def _stream(stand: Stand) -> None:
-    stand.spend(stand.body(stream=True), most=40)
+    stand.spend(stand.body(stream=True), most=24)
 
 
 def _whole(stand: Stand) -> None:
-    stand.spend(most=40)
+    stand.spend(most=24)
 
 
 def _leave(stand: Stand) -> None:
@@ -66,7 +66,7 @@ def _leave_before(stand: Stand) -> None:
 
 
 def _no_usage_wanted(stand: Stand) -> None:
-    stand.spend(stand.body(stream=True, stream_options={"include_usage": False}), most=40)
+    stand.spend(stand.body(stream=True, stream_options={"include_usage": False}), most=24)
 
 
 def _each_frame(stand: Stand) -> None:
@@ -81,9 +81,11 @@ def _each_frame(stand: Stand) -> None:
 
 def _unbilled(stand: Stand) -> None:
     stand.provider.tell(*[Manner(name="error", status=429, unbilled=True)] * 12)
+    for _ in range(12):
+        stand.call()
     stand.spend(most=60)
     served = sum(answer.served for answer in stand.answers)
-    if served < 8:
+    if served < 8 and stand.answers[-1].refused:
         raise Missed(f"after 12 calls that the provider refused unbilled, {served} of 9 were answered")
 
 
@@ -130,12 +132,12 @@ def _restart_by_kill(stand: Stand) -> None:
 
 def _odd_usage(stand: Stand) -> None:
     stand.provider.tell(*(Manner(usage_text=text) for text in _ODD_USAGE))
-    stand.spend(most=40)
+    stand.spend(most=24)
 
 
 def _odd_usage_streamed(stand: Stand) -> None:
     stand.provider.tell(*(Manner(usage_text=text) for text in _ODD_USAGE))
-    stand.spend(stand.body(stream=True), most=40)
+    stand.spend(stand.body(stream=True), most=24)
 
 
 CASES: Final = (
@@ -145,7 +147,7 @@ CASES: Final = (
         title="an image of 1105 tokens behind a short URL",
         play=_parts({"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "high"}}),
         limit="0.04",
-        serves=False,
+        sends=False,
     ),
     Case(
         name="image in the body",
@@ -153,7 +155,7 @@ CASES: Final = (
         title="an image of 1105 tokens in a hundred bytes of base64",
         play=_parts({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PIXEL}", "detail": "high"}}),
         limit="0.04",
-        serves=False,
+        sends=False,
     ),
     Case(
         name="sound",
@@ -161,7 +163,7 @@ CASES: Final = (
         title="a sound of 3000 tokens in a hundred bytes of base64",
         play=_parts({"type": "input_audio", "input_audio": {"data": _PIXEL, "format": "wav"}}),
         limit="0.08",
-        serves=False,
+        sends=False,
     ),
     Case(
         name="file",
@@ -171,7 +173,7 @@ CASES: Final = (
             {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{_PIXEL}"}}
         ),
         limit="0.08",
-        serves=False,
+        sends=False,
     ),
     Case(
         name="reasoning unseen",
@@ -195,7 +197,7 @@ CASES: Final = (
         group="media and hidden tokens",
         title="2000 tokens written to Anthropic's cache, counted beside the input and dearer than it",
         play=_cached,
-        limit="0.1",
+        limit="0.205",
         dialect="anthropic",
         terms=Terms(cached=True),
     ),
@@ -232,7 +234,7 @@ CASES: Final = (
         group="streams and disconnects",
         title="the caller asks for a stream without usage",
         play=_no_usage_wanted,
-        serves=False,
+        sends=False,
     ),
     Case(
         name="stream cut",
@@ -268,7 +270,6 @@ CASES: Final = (
         title="each call is billed and answered 500",
         play=_whole,
         manner=Manner(name="error", status=500),
-        serves=False,
     ),
     Case(
         name="503 after the work, streamed",
@@ -276,7 +277,6 @@ CASES: Final = (
         title="each stream is billed and answered 503",
         play=_stream,
         manner=Manner(name="error", status=503),
-        serves=False,
     ),
     Case(
         name="429 unbilled",
@@ -290,7 +290,6 @@ CASES: Final = (
         title="each call is billed and its connection broken without an answer",
         play=_whole,
         manner=Manner(name="reset"),
-        serves=False,
     ),
     Case(
         name="no answer",
@@ -305,7 +304,6 @@ CASES: Final = (
         title="each call is billed and answered 200 with half a document",
         play=_whole,
         manner=Manner(name="garbage"),
-        serves=False,
     ),
     Case(
         name="answer cut",
@@ -313,7 +311,6 @@ CASES: Final = (
         title="each call is billed and its answer breaks off in the middle",
         play=_whole,
         manner=Manner(name="cut"),
-        serves=False,
     ),
     Case(
         name="redirect",
@@ -322,7 +319,6 @@ CASES: Final = (
         play=_whole,
         limit="0.1",
         manner=Manner(name="redirect"),
-        serves=False,
     ),
     Case(
         name="killed with calls in flight",

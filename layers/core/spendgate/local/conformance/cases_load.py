@@ -154,7 +154,7 @@ CASES: Final = (
         group="concurrency",
         title="calls of a fifth of a microdollar each: amounts below what many books round to",
         play=_dust,
-        limit="0.00002",
+        limit="0.000009",
         models=(Model(input=_CHEAP, output=_CHEAP),),
     ),
     Case(
@@ -178,7 +178,7 @@ CASES: Final = (
         group="dense text",
         title="two kilobytes within a tool's parameters, a token a byte",
         play=_tool_schema,
-        limit="0.05",
+        limit="0.12",
         terms=Terms(bytes_a_token=1),
     ),
     Case(
@@ -186,7 +186,7 @@ CASES: Final = (
         group="dense text",
         title="two kilobytes within the answer's JSON schema, a token a byte",
         play=_answer_schema,
-        limit="0.05",
+        limit="0.12",
         terms=Terms(bytes_a_token=1),
     ),
     Case(
@@ -194,7 +194,7 @@ CASES: Final = (
         group="dense text",
         title="two kilobytes within an earlier tool call's arguments, a token a byte",
         play=_arguments,
-        limit="0.05",
+        limit="0.12",
         terms=Terms(bytes_a_token=1),
     ),
     Case(
@@ -226,7 +226,7 @@ CASES: Final = (
         play=_two_caps,
         limit="0.04",
         terms=Terms(to_the_cap=True),
-        serves=False,
+        sends=False,
     ),
     Case(
         name="a cap named twice",
@@ -235,7 +235,7 @@ CASES: Final = (
         play=_cap_twice,
         limit="0.04",
         terms=Terms(to_the_cap=True),
-        serves=False,
+        sends=False,
     ),
     Case(
         name="odd caps",
@@ -244,7 +244,7 @@ CASES: Final = (
         play=_odd_caps,
         limit="0.06",
         terms=Terms(to_the_cap=True),
-        serves=False,
+        sends=False,
     ),
     Case(
         name="an endless cap",
@@ -253,14 +253,14 @@ CASES: Final = (
         play=_endless_cap,
         limit="0.06",
         terms=Terms(to_the_cap=True),
-        serves=False,
+        sends=False,
     ),
     Case(
         name="priority tier",
         group="output caps and multipliers",
         title="service_tier priority, billed twice the rate",
         play=_tier,
-        serves=False,
+        sends=False,
     ),
     Case(
         name="web search",
@@ -268,7 +268,7 @@ CASES: Final = (
         title="web_search_options, two searches a call at a cent each",
         play=_search,
         limit="0.05",
-        serves=False,
+        sends=False,
     ),
     Case(
         name="beyond the cap",

@@ -158,6 +158,10 @@ class Driver(Protocol):
 class Limited:
     """A session's answers for what a gateway cannot do; drivers override what theirs can."""
 
+    @property
+    def pids(self) -> tuple[int, ...]:
+        return ()
+
     def books(self) -> Books:
         raise Cannot("its books cannot be read")
 

@@ -330,7 +330,7 @@ class _GovernerSession(_PeerSession):
     def books(self) -> Books:
         ledger = self.folder / "ledger.jsonl"
         records = [json.loads(line) for line in ledger.read_text().splitlines()] if ledger.exists() else []
-        booked = sum(_picodollars(str(Decimal(repr(one["cost"])))) for one in records)
+        booked = sum(_picodollars(repr(one["cost"])) for one in records)
         # What is in flight is in its memory only, and nothing shows it.
         return Books(booked=Picodollars(booked), held=None, resolution=MICRODOLLAR)
 
@@ -361,4 +361,7 @@ def _float(amount: Picodollars) -> float:
 
 def _picodollars(text: str) -> Picodollars:
     """Read an amount of another's books; what is finer than a picodollar is their rounding."""
-    return usd(format(Decimal(text).quantize(Decimal("1e-12")), "f"))
+    try:
+        return usd(format(Decimal(text).quantize(Decimal("1e-12")), "f"))
+    except (ValueError, ArithmeticError):
+        raise Cannot(f"its books have an amount that is none: {text[:40]}") from None

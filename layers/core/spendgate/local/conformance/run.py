@@ -1,5 +1,6 @@
 """Play the cases against a gateway and judge them."""
 
+import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from spendgate.local.conformance import provider as providers
 from spendgate.local.conformance.case import Case, Missed, Stand
 from spendgate.local.conformance.driver import Books, Cannot, Driver, Session
 from spendgate.local.conformance.provider import Provider
-from spendgate.local.conformance.verdict import Figures, Verdict, judge, unsupported
+from spendgate.local.conformance.verdict import Figures, Kind, Verdict, judge, unsupported
 
 # How long what is under way may take to come to rest. What does not is held, and the books must say so.
 REST_SECONDS: Final = 6.0
@@ -29,6 +30,8 @@ class Result:
     # Why money is held at the end, each reason once.
     held_because: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    # What a refusal took in the middle, where the case took the time of it.
+    milliseconds: float | None = None
     seconds: float = 0
 
 
@@ -40,6 +43,11 @@ class Report:
     version: str
     command: str
     results: tuple[Result, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no case shows that it does not; one that it cannot play shows nothing."""
+        return all(one.verdict.kind in {Kind.HOLDS, Kind.UNSUPPORTED} for one in self.results)
 
 
 def play(driver: Driver, cases: Iterable[Case], tell: Callable[[Result], None] = lambda _: None) -> Report:
@@ -63,28 +71,33 @@ def play(driver: Driver, cases: Iterable[Case], tell: Callable[[Result], None] =
 
 
 def _played(driver: Driver, cases: Iterable[Case]) -> Iterator[Result]:
-    for case in cases:
-        began = time.monotonic()
-        try:
-            with providers.running(case.models) as provider:
-                provider.terms, provider.manner = case.terms, case.manner
-                with driver.session(case.setup(provider.url)) as session:
-                    yield _result(case, session, provider, began)
-        except Cannot as reason:
-            yield Result(case=case, verdict=unsupported(str(reason)), seconds=time.monotonic() - began)
-
-
-def _result(case: Case, session: Session, provider: Provider, began: float) -> Result:
-    missed: str | None = None
     # Callers are many and their connections their own; nothing waits for another's.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     with httpx.Client(trust_env=False, follow_redirects=False, limits=limits) as http:
-        stand = Stand(case, session, provider, http)
-        try:
-            case.play(stand)
-        except Missed as reason:
-            missed = str(reason)
-    books = _at_rest(session, provider)
+        for case in cases:
+            began = time.monotonic()
+            try:
+                with providers.running(case.models) as provider:
+                    provider.terms, provider.manner = case.terms, case.manner
+                    with driver.session(case.setup(provider.url)) as session:
+                        result = _result(case, Stand(case, session, provider, http), began)
+            except (Cannot, httpx.HTTPError, sqlite3.Error, OSError, ValueError) as reason:
+                result = Result(case=case, verdict=unsupported(str(reason)), seconds=time.monotonic() - began)
+            yield result
+
+
+def _result(case: Case, stand: Stand, began: float) -> Result:
+    missed: str | None = None
+    session, provider = stand.session, stand.provider
+    try:
+        case.play(stand)
+    except Missed as reason:
+        missed = str(reason)
+    books: Books | None = None
+    try:
+        books = _at_rest(session, provider)
+    except Cannot as reason:
+        missed = missed or str(reason)
     figures = Figures(
         limit=case.limit_judged,
         billed=provider.billed,
@@ -96,25 +109,23 @@ def _result(case: Case, session: Session, provider: Provider, began: float) -> R
     refusal = next((f"{one.status} {' '.join(one.text.split())}" for one in stand.answers if one.refused), "")
     return Result(
         case=case,
-        verdict=judge(figures, missed=missed, serves=case.serves, first_refusal=refusal[:_WORDS_MAX]),
+        verdict=judge(figures, missed=missed, sends=case.sends, first_refusal=refusal[:_WORDS_MAX]),
         figures=figures,
         held_because=tuple(dict.fromkeys(one.why for one in (books.records if books and books.records else ()))),
         remarks=tuple(stand.remarks),
+        milliseconds=stand.milliseconds,
         seconds=time.monotonic() - began,
     )
 
 
-def _at_rest(session: Session, provider: Provider) -> Books | None:
-    """Return the books once nothing moves any more, or as they are when that takes too long; None: unreadable."""
+def _at_rest(session: Session, provider: Provider) -> Books:
+    """Return the books once nothing moves any more, or as they are when that takes too long; Cannot."""
     providers.quiet(provider, seconds=REST_SECONDS)
     deadline = time.monotonic() + REST_SECONDS
-    try:
-        books = session.books()
-        while time.monotonic() < deadline:
-            time.sleep(_STEADY_SECONDS)
-            before, books = books, session.books()
-            if before == books:
-                break
-    except (Cannot, httpx.HTTPError):
-        return None
+    books = session.books()
+    while time.monotonic() < deadline:
+        time.sleep(_STEADY_SECONDS)
+        before, books = books, session.books()
+        if before == books:
+            break
     return books

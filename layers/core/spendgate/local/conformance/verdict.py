@@ -67,10 +67,11 @@ class Verdict:
 HOLDS: Final = Verdict(kind=Kind.HOLDS)
 
 
-def judge(figures: Figures, *, missed: str | None = None, serves: bool = True, first_refusal: str = "") -> Verdict:
+def judge(figures: Figures, *, missed: str | None = None, sends: bool = True, first_refusal: str = "") -> Verdict:
     """Return the verdict of a case: money first, then what holds it, then what else the case looked for.
 
-    Where a case is of calls that are answered and none was, nothing was shown: that is unsupported, not a success.
+    Where a case is of calls that the provider gets and it got none, nothing was shown: that is unsupported, not a
+    success.
     """
     if figures.billed > figures.limit:
         over = usd_text(figures.billed - figures.limit)
@@ -78,14 +79,15 @@ def judge(figures: Figures, *, missed: str | None = None, serves: bool = True, f
     books = figures.books
     if books is not None and books.booked + books.resolution < figures.billed:
         short = usd_text(figures.billed - books.booked)
-        return Verdict(kind=Kind.UNDER_BOOKED, reason=f"{short} USD were billed that are neither booked nor held")
+        where = "neither booked nor held" if books.held is not None else "not in the books that it shows"
+        return Verdict(kind=Kind.UNDER_BOOKED, reason=f"{short} USD of what was billed are {where}")
     if books is not None and (unexplained := _unexplained(books)):
         return Verdict(kind=Kind.UNEXPLAINED, reason=f"{usd_text(unexplained)} USD are held, and no record says why")
     if missed is not None:
         return Verdict(kind=Kind.MISSED, reason=missed)
-    if serves and not figures.answered:
+    if sends and not figures.hits:
         refusal = f": {first_refusal}" if first_refusal else ""
-        return Verdict(kind=Kind.UNSUPPORTED, reason=f"it answered none of {figures.made} calls{refusal}")
+        return Verdict(kind=Kind.UNSUPPORTED, reason=f"it let none of {figures.made} calls through{refusal}")
     return HOLDS
 
 
@@ -101,4 +103,5 @@ def _unexplained(books: Books) -> int:
 
 
 def _ratio(hundredths: int) -> str:
-    return f"{hundredths // 100}.{hundredths % 100:02}"
+    sign, size = ("-", -hundredths) if hundredths < 0 else ("", hundredths)
+    return f"{sign}{size // 100}.{size % 100:02}"

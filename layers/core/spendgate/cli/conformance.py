@@ -1,0 +1,228 @@
+"""``conformance``: play the suite against a gateway, or several, and write down what came of it."""
+
+import importlib
+import json
+import platform
+import shlex
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from spendgate.cli import exit_codes
+from spendgate.cli.failure import Failed
+
+if TYPE_CHECKING:
+    from spendgate.local.conformance.case import Case
+    from spendgate.local.conformance.driver import Driver
+    from spendgate.local.conformance.run import Report, Result
+
+_PEERS: Final = ("hardcap", "inferrail", "governer")
+
+
+@click.command(
+    short_help="Try to overspend a gateway's limits, and judge it.",
+    epilog="""\b
+Examples:
+  spendgate conformance
+  spendgate conformance --group concurrency --group "dense text"
+  spendgate conformance --driver spendgate --driver hardcap --peers ~/peers
+  spendgate conformance --target http://127.0.0.1:8787 --token TOKEN
+  spendgate conformance --driver my_drivers:MyGateway --target http://127.0.0.1:4000
+""",
+)
+@click.option(
+    "--target",
+    metavar="URL",
+    help="A running gateway on this machine, of which the driver is told; default: the driver starts one. "
+    "The suite wants it for itself.",
+)
+@click.option("--token", envvar="SPENDGATE_ADMIN_TOKEN", metavar="TOKEN", help="The admin token of the target.")
+@click.option(
+    "--driver",
+    "drivers",
+    multiple=True,
+    metavar="NAME",
+    help="spendgate, hardcap, inferrail, governer, or module:Class of a driver of your own; the first is the one that "
+    "is judged, the others stand beside it. [default: spendgate]",
+)
+@click.option(
+    "--peers",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    metavar="DIR",
+    help="Where each other gateway has an environment of its own name: DIR/hardcap/bin/hardcap.",
+)
+@click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only cases of this group.")
+@click.option("--case", "names", multiple=True, metavar="CASE", help="Only this case.")
+@click.option(
+    "--write",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Write the page with the tables here.",
+)
+@click.option("--parallel", is_flag=True, help="Play the gateways beside each other: sooner done, and times say less.")
+@click.option("--list", "only_list", is_flag=True, help="List the cases, and play none.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
+@click.pass_context
+def conformance(
+    context: click.Context,
+    *,
+    target: str | None,
+    token: str | None,
+    drivers: tuple[str, ...],
+    peers: Path | None,
+    groups: tuple[str, ...],
+    names: tuple[str, ...],
+    write: Path | None,
+    parallel: bool,
+    only_list: bool,
+    as_json: bool,
+) -> None:
+    """Try to overspend a gateway's limits, black box over HTTP, before a provider that counts and bills.
+
+    Everything is on 127.0.0.1, and nothing is spent. Exits 1 when a case shows that the first gateway does not hold.
+    """
+    # Imported here: a provider and its cases are much, and no other command needs them.
+    from spendgate.local.conformance import run as suite  # noqa: PLC0415
+
+    chosen = _chosen(groups, names)
+    if only_list:
+        _list(chosen, as_json=as_json)
+        return
+    # Each is made before any is played: a name that is wrong shows at once.
+    made = [_driver(one, target=target, token=token, peers=peers) for one in drivers or ("spendgate",)]
+    with ThreadPoolExecutor(max_workers=len(made) if parallel else 1) as pool:
+        playing = [
+            pool.submit(suite.play, driver, chosen, _quiet if as_json else _told(driver.name)) for driver in made
+        ]
+        reports = [one.result() for one in playing]
+    if write is not None:
+        _write(write, reports)
+    if as_json:
+        click.echo(json.dumps({"gateways": [_as_json(report) for report in reports]}, indent=2))
+    context.exit(exit_codes.OK if reports[0].holds else exit_codes.NO)
+
+
+def _chosen(groups: Sequence[str], names: Sequence[str]) -> "list[Case]":
+    from spendgate.local.conformance.cases import CASES  # noqa: PLC0415 - as above
+
+    for kind, given, known in (
+        ("group", groups, {case.group for case in CASES}),
+        ("case", names, {case.name for case in CASES}),
+    ):
+        for one in given:
+            if one not in known:
+                raise click.UsageError(f"no {kind} {one!r}; there are: {', '.join(sorted(known))}")
+    return [case for case in CASES if (not groups or case.group in groups) and (not names or case.name in names)]
+
+
+def _driver(name: str, *, target: str | None, token: str | None, peers: Path | None) -> "Driver":
+    from spendgate.local.conformance.at_spendgate import Spendgate  # noqa: PLC0415 - as above
+    from spendgate.local.conformance.peers import Governer, Hardcap, Inferrail  # noqa: PLC0415 - as above
+
+    if name == "spendgate":
+        return Spendgate(url=target, token=token)
+    if name in _PEERS:
+        if peers is None:
+            raise click.UsageError(f"--driver {name} needs --peers DIR, where it is installed")
+        known: dict[str, Callable[[Path], Driver]] = {
+            "hardcap": Hardcap,
+            "inferrail": Inferrail,
+            "governer": Governer,
+        }
+        return known[name](peers.resolve())
+    module, colon, attribute = name.partition(":")
+    if not colon:
+        raise click.UsageError(f"no driver {name!r}; there are spendgate, {', '.join(_PEERS)}, and module:Class")
+    try:
+        factory: Callable[..., Driver] = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError) as error:
+        raise Failed(f"the driver {name} cannot be loaded: {error}", code="driver_invalid") from error
+    return factory(url=target, token=token)
+
+
+def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
+    if as_json:
+        found = [{"group": case.group, "case": case.name, "title": case.title} for case in cases]
+        click.echo(json.dumps({"cases": found}, indent=2))
+        return
+    for case in cases:
+        click.echo(f"{case.group}: {case.name}\n  {case.title}")
+
+
+def _told(name: str) -> "Callable[[Result], None]":
+    from spendgate.local.conformance.report import line  # noqa: PLC0415 - as above
+
+    return lambda result: click.echo(f"{name:<10} {line(result)}")
+
+
+def _quiet(_: "Result") -> None:
+    """Say nothing: the whole comes at the end."""
+
+
+def _write(file: Path, reports: "Sequence[Report]") -> None:
+    from spendgate.local.conformance.report import Origin, page  # noqa: PLC0415 - as above
+
+    origin = Origin(command=_command(), machine=_machine())
+    file.write_text(page(reports, origin), encoding="utf-8")
+    click.echo(f"written: {file}", err=True)
+
+
+def _command() -> str:
+    """Return the command line as it was given, without what is secret or of this machine only."""
+    context = click.get_current_context()
+    words = ["spendgate", "conformance"]
+    for name in ("groups", "names", "drivers"):
+        option = {"groups": "--group", "names": "--case", "drivers": "--driver"}[name]
+        words += [word for value in context.params[name] for word in (option, value)]
+    if context.params["peers"] is not None:
+        words += ["--peers", "PEERS"]
+    if context.params["target"] is not None:
+        words += ["--target", "URL"]
+    if context.params["parallel"]:
+        words.append("--parallel")
+    if context.params["write"] is not None:
+        words += ["--write", "docs/conformance.md"]
+    return shlex.join(words)
+
+
+def _machine() -> str:
+    processors = 0
+    with suppress(OSError):
+        processors = sum(line.startswith("processor") for line in Path("/proc/cpuinfo").read_text().splitlines())
+    where = f"{platform.system()} {platform.machine()}, {processors or 'an unknown number of'} processors"
+    return f"Played on {datetime.now(UTC):%Y-%m-%d} with Python {platform.python_version()} on {where}."
+
+
+def _as_json(report: "Report") -> dict[str, Any]:
+    return {
+        "gateway": report.name,
+        "version": report.version,
+        "command": report.command,
+        "holds": report.holds,
+        "cases": [
+            {
+                "group": one.case.group,
+                "case": one.case.name,
+                "verdict": str(one.verdict.kind),
+                "reason": one.verdict.reason,
+                "figures": None
+                if one.figures is None
+                else {
+                    "billed_to_limit": one.figures.of_limit,
+                    "ledger_to_billed": one.figures.of_billed,
+                    "held_usd": one.figures.held,
+                    "made": one.figures.made,
+                    "answered": one.figures.answered,
+                    "sent": one.figures.hits,
+                },
+                "held_because": list(one.held_because),
+                "remarks": list(one.remarks),
+            }
+            for one in report.results
+        ],
+    }
