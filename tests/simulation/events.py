@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
@@ -248,10 +249,11 @@ def _sweep(world: World, actor: Actor) -> None:
         trim(ledger, actor.process.clock())
 
 
-def _alerts(world: World, actor: Actor) -> None:
+def _alerts(world: World, actor: Actor) -> int:
     ledger, config = world.stores(actor.process)
     world.step(actor, "tells")
-    alert(ledger, config, _notifier(world, actor), actor.process.clock(), log=gateways.Log(world, actor.process))
+    log = gateways.Log(world, actor.process)
+    return alert(ledger, config, _notifier(world, actor), actor.process.clock(), log=log).published
 
 
 def _notifier(world: World, actor: Actor) -> Callable[[Any], None]:
@@ -344,9 +346,11 @@ _BEGUN: Final[Mapping[str, Callable[[World, Actor], None]]] = {
 
 
 def sweep_at_last(world: World) -> None:
-    """Let the sweeper come when nothing goes wrong any more."""
-    actor = world.actor(-1, "sweep", world.process("sweep-at-last", seeded(world.history.seed, "end")), calm=True)
-    world.run_as(actor, lambda: _sweep(world, actor))
+    """Let the sweeper come when nothing goes wrong any more, and another one while it is at it."""
+    random = seeded(world.history.seed, "last sweeps", world.loop.micros)
+    for number in (-1, -4):
+        actor = world.actor(number, "sweep", world.process(f"sweep{number}", random), calm=True)
+        world.loop.after(random.randrange(3 * SECOND), world.run_as, actor, partial(_sweep, world, actor))
 
 
 def tell_at_last(world: World) -> None:
@@ -354,8 +358,8 @@ def tell_at_last(world: World) -> None:
     actor = world.actor(-2, "alerts", world.process("alerts-at-last", seeded(world.history.seed, "end")), calm=True)
 
     def tell() -> None:
-        for _ in range(20):
-            _alerts(world, actor)
+        while _alerts(world, actor):
+            pass
 
     world.run_as(actor, tell)
 

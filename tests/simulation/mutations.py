@@ -90,10 +90,10 @@ MUTANTS: Final = (
     ),
     Mutant(
         "eviction-unconditional",
-        "a bucket is evicted whatever it has become since it was read",
+        "the sweeper evicts a bucket whatever it has become since it was read",
         _TRANSACTIONS,
-        "        update.equals(name, value).remove(name)\n",
-        "        update.remove(name)\n",
+        "        for name, value in buckets.items():\n            update.equals(name, value)\n",
+        "",
     ),
     Mutant(
         "mixed-reasons",
