@@ -313,6 +313,7 @@ def test_the_function_starts_as_lambda_starts_it_and_answers(ledger: Ledger, con
         "SPENDGATE_CONFIG_TABLE": config.table,
         "SPENDGATE_ENDPOINT_URL": store_url,
         "SPENDGATE_ALERTS_FUNCTION": "spendgate-alerts",
+        "SPENDGATE_GATEWAY_FUNCTION": "spendgate-gateway",
         "POWERTOOLS_SERVICE_NAME": "spendgate",
         "POWERTOOLS_METRICS_NAMESPACE": "Spendgate",
     }

@@ -411,3 +411,8 @@ def test_the_trail_keeps_who_minted_a_key_with_what_and_who_ended_a_run_each_onc
         "the run was ended",
     )
     assert secret not in stand.tables()
+    of_keys, of_operators = (stand.admin.events(1000, by)["events"] for by in ("keys", "operators"))
+    assert [one["kind"] for one in of_keys] == ["run_ended", "run_key_minted"]
+    assert sorted(one["at"] for one in (*of_keys, *of_operators)) == sorted(
+        one["at"] for one in stand.admin.events(1000)["events"]
+    )

@@ -55,6 +55,8 @@ LIST_LENGTH_MAX: Final = 1000
 KEY_MODELS_MAX: Final = 64
 EVENT_DAYS_MAX: Final = 92
 AUDIT_PAUSE_SECONDS: Final = 0.2
+# Whose events there are, and whether it is those of keys.
+_BY: Final = {"operators": False, "keys": True}
 _KEY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 
 
@@ -300,11 +302,14 @@ class Admin:
             "differences": differences,
         }
 
-    def events(self, limit: int = 50) -> dict[str, Any]:
-        """Return what operators changed in the last ``EVENT_DAYS_MAX`` days, the newest first."""
+    def events(self, limit: int = 50, by: str | None = None) -> dict[str, Any]:
+        """Return what operators changed in the last ``EVENT_DAYS_MAX`` days, and keys of runs, the newest first."""
         if not 1 <= limit <= LIST_LENGTH_MAX:
             raise invalid("limit", f"a number from 1 to {LIST_LENGTH_MAX}")
-        return {"events": [event_view(event) for event in islice(self._trail(), limit)]}
+        if by not in (None, *_BY):
+            raise invalid("by", f"one of {', '.join(_BY)}")
+        whose = tuple(keys for name, keys in _BY.items() if by in (None, name))
+        return {"events": [event_view(event) for event in islice(self._trail(whose), limit)]}
 
     def catalogue_state(self) -> dict[str, Any]:
         """Return how much of the shipped prices is stored, how old they are, and the last load that added any."""
@@ -315,10 +320,12 @@ class Admin:
 
     # --- private
 
-    def _trail(self) -> Iterator[Event]:
+    def _trail(self, whose: Sequence[bool] = (False,)) -> Iterator[Event]:
+        """Yield events of operators, or of keys (True), or of both, the newest first."""
         now = self.clock()
         for days in range(EVENT_DAYS_MAX):
-            of_day = self.ledger.events(f"{now - timedelta(days=days):%Y-%m-%d}")
+            day = f"{now - timedelta(days=days):%Y-%m-%d}"
+            of_day = [event for keys in whose for event in self.ledger.events(day, keys=keys)]
             yield from sorted(of_day, key=lambda event: event.at, reverse=True)
 
     def _snapshot(self, parsed: Configuration) -> Snapshot:

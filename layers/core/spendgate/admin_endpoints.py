@@ -112,7 +112,7 @@ def _audit(admin: Admin, _: Asked) -> Answer:
 
 
 def _events(admin: Admin, asked: Asked) -> Answer:
-    return admin.events(asked.query["limit"])
+    return admin.events(**asked.query)
 
 
 def _alerts(admin: Admin, asked: Asked) -> Answer:
@@ -224,9 +224,9 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
     Endpoint(
         method="GET",
         path="/events",
-        summary="What operators changed, the newest first.",
+        summary="What operators changed, and which runs keys have minted or ended, the newest first.",
         call=_events,
-        query=(_LIMIT,),
+        query=(Parameter("by", "Only what operators did, or only what keys did: operators, keys."), _LIMIT),
     ),
     Endpoint(
         method="GET",

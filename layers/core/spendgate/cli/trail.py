@@ -28,14 +28,26 @@ def audit(session: Session) -> int:
     return exit_codes.OK if report["clean"] else exit_codes.NO
 
 
-@click.command(short_help="List what operators changed.", epilog="Example: spendgate events --limit 20")
+@click.command(
+    short_help="List what operators changed, and which runs keys minted.",
+    epilog="""\b
+Examples:
+  spendgate events --limit 20
+  spendgate events --by operators
+""",
+)
+@click.option(
+    "--by",
+    type=click.Choice(["operators", "keys"]),
+    help="Only what operators did, or only keys that minted or ended runs.",
+)
 @click.option(
     "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, metavar="N", help="At most so many."
 )
 @talks_to_gateway
-def events(session: Session, limit: int) -> int:
-    """List what operators changed, the newest first: when, who, what, and why."""
-    found = session.gateway.get("/events", limit=limit)
+def events(session: Session, limit: int, by: str | None) -> int:
+    """List what operators changed and which runs keys have minted or ended, the newest first: when, who, what, and why."""
+    found = session.gateway.get("/events", limit=limit, by=by)
     table = plain_table("when", "by", "what", "why", whole=("when",))
     for event in found["events"]:
         # The kind says already that it is a key, a route or a provider.

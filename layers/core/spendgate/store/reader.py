@@ -105,9 +105,9 @@ class Reader:
         """Return what a broken bound has blocked, by provider, model and feature."""
         return tuple(items.decode_block(item) for item in self.items_at(items.BLOCKS))
 
-    def events(self, day: str) -> tuple[Event, ...]:
-        """Return what operators did on one UTC day, the oldest first."""
-        return tuple(events.decode_event(item) for item in self.items_at(f"EVENT#{day}"))
+    def events(self, day: str, *, keys: bool = False) -> tuple[Event, ...]:
+        """Return what operators did on one UTC day, or what keys did, the oldest first."""
+        return tuple(events.decode_event(item) for item in self.items_at(events.partition(day, keys=keys)))
 
     def _get(self, key: items.Key) -> dict[str, Any] | None:
         answer = persist(
