@@ -106,3 +106,33 @@ def test_a_chat_that_only_ends_after_its_last_count_is_counted() -> None:
 
 def _request(dialect: str, query: str = "") -> Request:
     return Request(facts=RequestFacts(dialect=dialect, model="m", text_bytes=0), body={}, query=query)
+
+
+@pytest.mark.parametrize("usage", ["null", "{}"])
+def test_what_a_response_has_counted_so_far_is_no_bill(usage: str) -> None:
+    meter = DIALECTS["openai-responses"].meter(_request("openai-responses"))
+    so_far = '{"input_tokens": 24, "output_tokens": 1}'
+    for name, told in (("in_progress", so_far), ("completed", usage)):
+        event = f'{{"type": "response.{name}", "response": {{"id": "r", "status": "{name}", "usage": {told}}}}}'
+        meter.feed(f"event: response.{name}\ndata: {event}\n\n".encode())
+    meter.end()
+
+    assert meter.report().usage is None
+    assert meter.report().problem == "usage_missing"
+
+
+def test_what_a_message_puts_out_after_its_last_count_is_no_bill() -> None:
+    meter = DIALECTS["anthropic"].meter(_request("anthropic"))
+    text = '{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}}'
+    for event in (
+        '{"type": "message_start", "message": {"id": "m", "usage": {"input_tokens": 24, "output_tokens": 1}}}',
+        text,
+        '{"type": "message_delta", "delta": {}, "usage": {"output_tokens": 1}}',
+        text,
+        '{"type": "message_stop"}',
+    ):
+        meter.feed(f"data: {event}\n\n".encode())
+    meter.end()
+
+    assert meter.report().usage is None
+    assert meter.report().problem == "usage_missing"

@@ -183,6 +183,9 @@ class _MessageStream:
                 # message_start has a placeholder; only this is the output.
                 if isinstance(usage, dict) and usage.get("output_tokens") is not None:
                     self._output_final = True
+            case "content_block_delta":
+                # What is put out after that is in no count.
+                self._output_final = False
             case "message_stop":
                 self._stopped = True
                 return Passage.LAST

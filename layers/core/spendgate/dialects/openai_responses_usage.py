@@ -88,6 +88,8 @@ class _Reading:
         # How many searches the provider says there were.
         self._searches: int | None = None
         self._other_tools = False
+        # Of a stream: its last event had no usage, so what earlier ones told is a count so far.
+        self.is_partial = False
 
     def take(self, response: Mapping[str, Any]) -> None:
         """Merge a response document: the whole answer, or what an event of a stream carries."""
@@ -128,7 +130,7 @@ class _Reading:
         if self._other_tools or not used <= self._allowed.keys():
             # Nobody allowed them, so no bound has counted what they cost.
             return "server_tool_used"
-        return openai_usage.problem_of(self._counts)
+        return openai_usage.problem_of(self._counts) or ("usage_missing" if self.is_partial else None)
 
     def _take_tool_usage(self, told: Any) -> None:
         """Note what the provider says of its tools; it stands beside the tokens, and may be missing."""
@@ -199,6 +201,8 @@ class _ResponseStream:
         self._error = self._error or kind == "error" or event.get("error") is not None
         if isinstance(kind, str) and kind.startswith("response.") and kind.removeprefix("response.") in FINAL:
             self._final = True
+            usage = response.get("usage") if isinstance(response, dict) else None
+            self._reading.is_partial = not isinstance(usage, dict) or usage.get("output_tokens") is None
             return Passage.LAST
         return Passage.FLOW
 
