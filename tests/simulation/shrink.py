@@ -3,69 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Final
 
-from tests.simulation.auditor import Finding
 from tests.simulation.world import History, World
 
-RUNS_MAX = 300
+RUNS_MAX: Final = 300
 
 
-def findings_of(history: History) -> tuple[tuple[Finding, ...], World]:
-    """Run a history and return what its auditor found."""
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a history came to: the guarantee of its first finding, None without one; and its events."""
+
+    guarantee: str | None
+    events: tuple[int, ...]
+
+
+def run(history: History) -> Ran:
+    """Run a history."""
     world = World(history)
     world.run()
-    return tuple(world.auditor.findings), world
+    found = world.auditor.findings
+    return Ran(found[0].guarantee if found else None, tuple(world.events))
 
 
-def shrunk(history: History, *, said: Callable[[str], None] = lambda _: None, runs_max: int = RUNS_MAX) -> History:
+def shrunk(
+    history: History,
+    *,
+    run: Callable[[History], Ran] = run,
+    said: Callable[[str], None] = lambda _: None,
+    runs_max: int = RUNS_MAX,
+) -> History:
     """Return a shorter history with a finding of the same guarantee; the history itself where it has none."""
-    found, world = findings_of(history)
-    if not found:
+    first = run(history)
+    if first.guarantee is None:
         return history
-    guarantee = found[0].guarantee
     runs = 0
 
     def fails(candidate: History) -> bool:
         nonlocal runs
         runs += 1
-        again, _ = findings_of(candidate)
-        return bool(again) and again[0].guarantee == guarantee
+        return run(candidate).guarantee == first.guarantee
 
-    def may_go_on() -> bool:
-        return runs < runs_max
+    def fewer(events: Sequence[int], made: Callable[[frozenset[int]], History], what: str) -> frozenset[int]:
+        """Leave out ever smaller parts: half, a quarter, ... one."""
+        kept, size = list(events), len(events)
+        while size >= 1:
+            at = 0
+            while at < len(kept) and runs < runs_max:
+                without = kept[:at] + kept[at + size :]
+                if fails(made(frozenset(without))):
+                    kept = without
+                    said(f"{len(kept)} {what}")
+                else:
+                    at += size
+            size //= 2
+        return frozenset(kept)
 
-    kept = _fewer(
-        world.events, lambda events: fails(replace(history, kept=frozenset(events))), may_go_on, said, "events"
-    )
-    short = replace(history, kept=frozenset(kept))
-    if not fails(short):
-        return history
-    troubled = _fewer(
-        kept, lambda events: fails(replace(short, troubled=frozenset(events))), may_go_on, said, "events with faults"
-    )
-    calmer = replace(short, troubled=frozenset(troubled))
-    return calmer if fails(calmer) else short
-
-
-def _fewer(
-    events: Sequence[int],
-    fails: Callable[[Sequence[int]], bool],
-    may_go_on: Callable[[], bool],
-    said: Callable[[str], None],
-    what: str,
-) -> list[int]:
-    """Leave out ever smaller parts: half, a quarter, ... one."""
-    kept = list(events)
-    size = len(kept)
-    while size >= 1:
-        at = 0
-        while at < len(kept) and may_go_on():
-            without = kept[:at] + kept[at + size :]
-            if fails(without):
-                kept = without
-                said(f"{len(kept)} {what}")
-            else:
-                at += size
-        size //= 2
-    return kept
+    kept = fewer(first.events, lambda events: replace(history, kept=events), "events")
+    short = replace(history, kept=kept)
+    troubled = fewer(sorted(kept), lambda events: replace(short, troubled=events), "events with faults")
+    return replace(short, troubled=troubled)
