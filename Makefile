@@ -59,6 +59,9 @@ fuzz-parsers: $(FUZZERS)/.locked ## the parsers under a coverage-guided fuzzer; 
 fuzz-http: $(FUZZERS)/.locked ## the gateway and the admin API under schemathesis; ARGS="--examples 1000 --seed 7"
 	@PYTHONPATH=.:layers/core $(FUZZERS)/bin/python -m tests.surface $(ARGS)
 
+conformance: $(INSTALLED) ## try to overspend a gateway; ARGS="--driver spendgate --driver hardcap --peers FOLDER --write docs/conformance.md"
+	@$(VENV)/bin/spendgate conformance $(ARGS)
+
 simulate: $(INSTALLED) ## whole histories from seeds; SEED=7 SEEDS=100 STEPS=1000, ARGS="--processes 2"
 	@PYTHONPATH=.:layers/core $(RUN) -m tests.simulation $(if $(SEED),--seed $(SEED)) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(STEPS),--steps $(STEPS)) $(ARGS)
 

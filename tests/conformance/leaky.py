@@ -36,12 +36,16 @@ class Toy(Limited):
         self._settled = 0
         self._held: dict[int, str] = {}
         self._calls = 0
+        self._http = httpx.AsyncClient(trust_env=False, timeout=30)
 
     def books(self) -> Books:
         held = Picodollars(len(self._held) * BOUND)
         why = "" if self._leak == "silent" else "the provider failed"
         records = tuple(Held(amount=BOUND, why=why) for _ in self._held)
         return Books(booked=Picodollars(self._settled + held), held=held, records=records)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
 
     def app(self) -> Starlette:
         return Starlette(routes=[Route("/v1/chat/completions", self._call, methods=["POST"])])
@@ -56,8 +60,7 @@ class Toy(Limited):
             return JSONResponse({"error": error}, status_code=402)
         if self._leak != "late":
             self._held[number] = "in flight"
-        async with httpx.AsyncClient(trust_env=False, timeout=30) as http:
-            answer = await http.post(f"{self._setup.provider_url}/v1/chat/completions", content=body)
+        answer = await self._http.post(f"{self._setup.provider_url}/v1/chat/completions", content=body)
         usage: dict[str, Any] = answer.json().get("usage") or {}
         if usage:
             self._settled += (usage["prompt_tokens"] + usage["completion_tokens"]) * RATE
@@ -93,6 +96,7 @@ class ToyDriver:
                 toy.url = url
                 ready.set()
                 await asyncio.to_thread(over.wait)
+            await toy.aclose()
 
         thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
         thread.start()

@@ -64,6 +64,20 @@ Examples:
     metavar="FILE",
     help="Write the page with the tables here.",
 )
+@click.option(
+    "--save",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Add each result to this file as it comes, a line of JSON each.",
+)
+@click.option(
+    "--from",
+    "saved",
+    multiple=True,
+    type=click.Path(dir_okay=False, exists=True, path_type=Path),
+    metavar="FILE",
+    help="Play nothing: judge, and write, what was saved.",
+)
 @click.option("--parallel", is_flag=True, help="Play the gateways beside each other: sooner done, and times say less.")
 @click.option("--list", "only_list", is_flag=True, help="List the cases, and play none.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON and nothing else.")
@@ -78,6 +92,8 @@ def conformance(
     groups: tuple[str, ...],
     names: tuple[str, ...],
     write: Path | None,
+    save: Path | None,
+    saved: tuple[Path, ...],
     parallel: bool,
     only_list: bool,
     as_json: bool,
@@ -86,20 +102,16 @@ def conformance(
 
     Everything is on 127.0.0.1, and nothing is spent. Exits 1 when a case shows that the first gateway does not hold.
     """
-    # Imported here: a provider and its cases are much, and no other command needs them.
-    from spendgate.local.conformance import run as suite  # noqa: PLC0415
-
     chosen = _chosen(groups, names)
     if only_list:
         _list(chosen, as_json=as_json)
         return
-    # Each is made before any is played: a name that is wrong shows at once.
-    made = [_driver(one, target=target, token=token, peers=peers) for one in drivers or ("spendgate",)]
-    with ThreadPoolExecutor(max_workers=len(made) if parallel else 1) as pool:
-        playing = [
-            pool.submit(suite.play, driver, chosen, _quiet if as_json else _told(driver.name)) for driver in made
-        ]
-        reports = [one.result() for one in playing]
+    if saved:
+        reports = _read(saved, chosen)
+    else:
+        # Each is made before any is played: a name that is wrong shows at once.
+        made = [_driver(one, target=target, token=token, peers=peers) for one in drivers or ("spendgate",)]
+        reports = _play(made, chosen, parallel=parallel, save=save, as_json=as_json)
     if write is not None:
         _write(write, reports)
     if as_json:
@@ -154,14 +166,50 @@ def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
         click.echo(f"{case.group}: {case.name}\n  {case.title}")
 
 
-def _told(name: str) -> "Callable[[Result], None]":
+def _play(
+    drivers: "Sequence[Driver]", cases: "Sequence[Case]", *, parallel: bool, save: Path | None, as_json: bool
+) -> "list[Report]":
+    # Imported here: a provider and its cases are much, and no other command needs them.
+    from spendgate.local.conformance.run import play  # noqa: PLC0415
+
+    with ThreadPoolExecutor(max_workers=len(drivers) if parallel else 1) as pool:
+        playing = [pool.submit(play, driver, cases, _tell(driver, save, as_json=as_json)) for driver in drivers]
+        return [one.result() for one in playing]
+
+
+def _tell(driver: "Driver", save: Path | None, *, as_json: bool) -> "Callable[[Result], None]":
+    from spendgate.local.conformance.driver import Cannot  # noqa: PLC0415 - as above
     from spendgate.local.conformance.report import line  # noqa: PLC0415 - as above
+    from spendgate.local.conformance.saved import written  # noqa: PLC0415 - as above
 
-    return lambda result: click.echo(f"{name:<10} {line(result)}")
+    version = "not installed"
+    with suppress(Cannot):
+        version = driver.version()
+
+    def tell(result: "Result") -> None:
+        if not as_json:
+            click.echo(f"{driver.name:<10} {line(result)}")
+        if save is not None:
+            with save.open("a", encoding="utf-8") as out:
+                out.write(written(driver.name, version, driver.command(), result) + "\n")
+
+    return tell
 
 
-def _quiet(_: "Result") -> None:
-    """Say nothing: the whole comes at the end."""
+def _read(files: Sequence[Path], cases: "Sequence[Case]") -> "list[Report]":
+    from spendgate.local.conformance.report import line  # noqa: PLC0415 - as above
+    from spendgate.local.conformance.saved import SavedUnreadable, read  # noqa: PLC0415 - as above
+
+    try:
+        reports = read(files, cases)
+    except SavedUnreadable as error:
+        raise Failed(str(error), code="saved_unreadable") from error
+    if not reports:
+        raise Failed("the files have no result of a case", code="saved_unreadable")
+    for report in reports:
+        for result in report.results:
+            click.echo(f"{report.name:<10} {line(result)}", err=True)
+    return reports
 
 
 def _write(file: Path, reports: "Sequence[Report]") -> None:
@@ -185,6 +233,8 @@ def _command() -> str:
         words += ["--target", "URL"]
     if context.params["parallel"]:
         words.append("--parallel")
+    for file in context.params["saved"]:
+        words += ["--from", file.name]
     if context.params["write"] is not None:
         words += ["--write", "docs/conformance.md"]
     return shlex.join(words)

@@ -5,7 +5,18 @@ from pathlib import Path
 import click
 
 from spendgate import __version__
-from spendgate.cli import alerts, blocks, budgets, configuration, keys, prices, reservations, secrets, trail
+from spendgate.cli import (
+    alerts,
+    blocks,
+    budgets,
+    configuration,
+    conformance,
+    keys,
+    prices,
+    reservations,
+    secrets,
+    trail,
+)
 from spendgate.cli.failure import Commands, failing_locally
 from spendgate.cli.session import console_for_people
 
@@ -104,6 +115,7 @@ for command in (
     reservations.reconcile,
     trail.audit,
     trail.events,
+    conformance.conformance,
 ):
     cli.add_command(command)
 

@@ -19,6 +19,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -56,7 +57,15 @@ LOCAL_SETTINGS: Final = Settings(ledger_deadline_seconds=5)
 GRACE_SECONDS: Final = 5
 
 
-def run_local(config: Path | None, port: int | None, state_dir: Path | None, *, ephemeral: bool, as_json: bool) -> int:
+def run_local(
+    config: Path | None,
+    port: int | None,
+    state_dir: Path | None,
+    *,
+    ephemeral: bool,
+    as_json: bool,
+    clock: Callable[[], datetime] = utc_now,
+) -> int:
     """Run until Ctrl-C or SIGTERM; return the exit code. ConfigurationInvalid, LocalStoreFailed."""
     settings = read(os.environ, LOCAL_SETTINGS)
     # Before anything is started or written: a wrong file leaves nothing behind.
@@ -65,7 +74,9 @@ def run_local(config: Path | None, port: int | None, state_dir: Path | None, *, 
     async def until_stopped() -> None:
         stopped = _stop_signal()
         with _state(state_dir, ephemeral=ephemeral, environ=os.environ) as (folder, persist):
-            async with running(text, settings, state_dir=folder, persist=persist, port=port, tell=_warn) as local:
+            async with running(
+                text, settings, state_dir=folder, persist=persist, port=port, tell=_warn, clock=clock
+            ) as local:
                 if as_json:
                     _say(json.dumps(local.as_json()))
                 else:
@@ -87,6 +98,7 @@ async def running(
     persist: bool,
     port: int | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], datetime] = utc_now,
 ) -> AsyncIterator[Local]:
     """Run the gateway for a configuration (None: the built-in one) and hand it out; every part ends with the block.
 
@@ -104,8 +116,10 @@ async def running(
             # It ends after the gateway, whose last calls it still answers.
             demo_url = await stack.enter_async_context(served(create_demo_provider(book=demo)))
         settlements = Settlements(log)
-        wired = wire(replace(settings, endpoint_url=store.url), environ=os.environ, log=log, fallback=settlements)
-        stack.push_async_callback(asyncio.to_thread, settlements.drain, wired.ledger, utc_now)
+        wired = wire(
+            replace(settings, endpoint_url=store.url), environ=os.environ, log=log, fallback=settlements, clock=clock
+        )
+        stack.push_async_callback(asyncio.to_thread, settlements.drain, wired.ledger, clock)
         closing = partial(wired.gateway.aclose, grace_seconds=GRACE_SECONDS)
         # Once more after the server has ended, for a call that came in while the others were waited for.
         stack.push_async_callback(closing)
@@ -114,12 +128,12 @@ async def running(
         admin = Admin(
             wired.ledger,
             wired.config,
-            clock=utc_now,
+            clock=clock,
             randomness=secrets.token_bytes,
             loopback_http=True,
             catalogue=catalogue_in(PRICES),
             recover=wired.recover,
-            alert_tester=lambda: _counts(send_samples(partial(_alerted, log, tell), utc_now())),
+            alert_tester=lambda: _counts(send_samples(partial(_alerted, log, tell), clock())),
         )
         file = text if text is not None else configuration_text(str(demo_url))
         applied = await asyncio.to_thread(admin.apply, file, by="spendgate local")
@@ -129,7 +143,7 @@ async def running(
         routes = tuple(admin_routes(admin, token, changed=wired.directory.forget))
         app = create_app(wired.gateway, settings=settings, log=log, routes=routes)
         url = await stack.enter_async_context(_served(app, port, closing))
-        sweeping = asyncio.create_task(_sweep(wired, settlements, log, tell))
+        sweeping = asyncio.create_task(_sweep(wired, settlements, log, tell, clock))
         stack.push_async_callback(_cancelled, sweeping)
         local = Local(
             url=url,
@@ -209,19 +223,21 @@ async def _served(app: Any, port: int | None, closing: Callable[[], Awaitable[No
         yield url
 
 
-async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog, tell: Callable[[str], None]) -> None:
+async def _sweep(
+    wired: Wired, settlements: Settlements, log: JsonLog, tell: Callable[[str], None], clock: Callable[[], datetime]
+) -> None:
     """What the schedule does in a deployment: settle what was deferred, and mark what is overdue."""
     for round_number in itertools.count():
         await asyncio.sleep(SWEEP_SECONDS)
         try:
-            await asyncio.to_thread(settlements.drain, wired.ledger, utc_now)
+            await asyncio.to_thread(settlements.drain, wired.ledger, clock)
             asking = Asking(wired.config.provider, wired.recover, SWEEPER)
             # One at a time: whoever stops the gateway waits for a provider's answer, but not for many.
-            await asyncio.to_thread(sweep, wired.ledger, utc_now(), asking=asking, asks_max=1)
+            await asyncio.to_thread(sweep, wired.ledger, clock(), asking=asking, asks_max=1)
             if round_number % TRIM_ROUNDS == 1:
-                await asyncio.to_thread(_tell, wired, log, tell)
+                await asyncio.to_thread(_tell, wired, log, tell, clock())
             if round_number % TRIM_ROUNDS == 0:
-                await asyncio.to_thread(trim, wired.ledger, utc_now())
+                await asyncio.to_thread(trim, wired.ledger, clock())
         except (LedgerUnavailable, LedgerError) as error:
             log.info("the sweeper could not do its work", error=str(error))
         except Exception:
@@ -229,9 +245,9 @@ async def _sweep(wired: Wired, settlements: Settlements, log: JsonLog, tell: Cal
             log.exception("the sweeper failed for a reason of ours")
 
 
-def _tell(wired: Wired, log: JsonLog, tell: Callable[[str], None]) -> None:
+def _tell(wired: Wired, log: JsonLog, tell: Callable[[str], None], now: datetime) -> None:
     """What the alerts function does each minute of a deployment."""
-    alert(wired.ledger, wired.config, partial(_alerted, log, tell), utc_now(), log=log)
+    alert(wired.ledger, wired.config, partial(_alerted, log, tell), now, log=log)
 
 
 def _warn(line: str) -> None:
