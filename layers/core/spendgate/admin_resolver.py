@@ -26,6 +26,8 @@ from spendgate.errors import RequestInvalid, SpendgateError
 ANSWER_BYTES_MAX: Final = 5_500_000
 # What the resolver would otherwise take for the same path is another one to IAM.
 _PLAIN: Final = re.compile(rf"{PREFIX}(/[A-Za-z0-9._-]+)+", re.ASCII)
+# A key of ours, or a provider's, where an operator meant to write a name.
+_KEY: Final = re.compile(r"\b(s[gk]-)[A-Za-z0-9._-]{12,}")
 _NAMES: Final = re.compile(r"\{(\w+)\}")
 
 
@@ -46,7 +48,7 @@ class AdminApi:
         """Return API Gateway's answer to one event; never raises, so that nothing of ours is told."""
         request = event.get("requestContext") or {}
         path, method = admin_path(event), str(event.get("httpMethod"))
-        told_of = {"correlation_id": request.get("requestId"), "method": method, "path": path[:200]}
+        told_of = {"correlation_id": request.get("requestId"), "method": method, "path": _KEY.sub(r"\1...", path)[:200]}
         try:
             by = caller(request)
             if by is None:
