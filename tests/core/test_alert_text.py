@@ -129,3 +129,13 @@ def test_a_stop_that_a_call_caused_names_the_call() -> None:
     email = message(of("stopped", reservation="01M8N3P0J00000000000000000")).email
 
     assert "spendgate reservations show 01M8N3P0J00000000000000000" in email
+
+
+def test_a_run_that_is_refused_for_its_time_is_not_told_to_raise_what_cannot_be_raised() -> None:
+    facts = {"measure": "active_milliseconds", "window": "life", "maximum": "5000", "left": "0", "asked": "1"}
+
+    assert (
+        "spendgate resume acme/search/triage/run:4471 --reason TEXT --limit life=USD"
+        in message(of("run_exceeded")).email
+    )
+    assert "spendgate resume" not in message(of("run_exceeded", **facts)).email

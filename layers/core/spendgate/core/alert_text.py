@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from spendgate.core.alert import Alert
-from spendgate.core.window import instant
+from spendgate.core.window import ACTIVE, instant
 
 # Amazon SNS, Publish: a subject is ASCII, without line breaks, and has fewer than 100 characters.
 SUBJECT_LENGTH_MAX: Final = 99
@@ -118,7 +118,9 @@ def _exceeded(scope: str, facts: Mapping[str, str]) -> _Words:
         if facts["mode"] == "observe":
             then = f"{scope} only observes: calls go on, and its limit stops nothing."
     steps = [("See who spends:", f"spendgate status {scope}"), _raise_step(scope, facts)]
-    if facts["mode"] == "observe":
+    if facts["mode"] != "observe":
+        steps.append(_for_a_while("Or raise it for a while, which ends by itself:", scope, facts))
+    else:
         steps.append((f"To have it refuse, set `mode: enforce` on {scope} in spendgate.yaml, then:", _APPLY))
     return _Words(headline=headline, said=said, table=_window_table(facts), then=then, steps=tuple(steps))
 
@@ -133,6 +135,12 @@ def _run_exceeded(scope: str, facts: Mapping[str, str]) -> _Words:
         then=f"Other runs go on. You are told of the first run of {scope} a day, and of no other.",
         steps=(
             ("See what its runs have used:", f"spendgate status {scope}"),
+            # The time that its calls take together is no limit that can be raised.
+            *(
+                [_for_a_while("If this one needs more, raise its limit for a while:", facts["run"], facts)]
+                if facts["measure"] != ACTIVE
+                else []
+            ),
             (f"If runs need more, raise `runs: limits:` of {scope} in spendgate.yaml, then:", _APPLY),
         ),
     )
@@ -307,6 +315,11 @@ def _window_table(facts: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
 def _raise_step(scope: str, facts: Mapping[str, str]) -> tuple[str, str]:
     where = f"{facts['measure']}: {{{facts['window']}: ...}}"
     return f"If it needs more, set a higher limit ({where} of {scope}) in spendgate.yaml, then:", _APPLY
+
+
+def _for_a_while(why: str, path: str, facts: Mapping[str, str]) -> tuple[str, str]:
+    limit = f"{facts['window']}=USD" if facts["measure"] == "usd" else f"{facts['measure']}.{facts['window']}=NUMBER"
+    return why, f"spendgate resume {path} --reason TEXT --limit {limit} --until 6h"
 
 
 def _when(text: str) -> str:
