@@ -118,6 +118,30 @@ TARGETS = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    ("path", "place"),
+    [
+        ("/v1/chat/completions", ("error", "code")),
+        ("/v1/messages", ("error", "details", "code")),
+        ("/v1beta/models/gemini:generateContent", ("error", "details", 0, "code")),
+        ("/model/m/converse", ("details", "code")),
+    ],
+)
+@pytest.mark.parametrize(
+    "header", ["authorization: Bearer", "x-goog-api-key:", "anthropic-version: 2023-06-01\r\nx-api-key:"]
+)
+def test_a_head_is_refused_in_the_shape_of_its_path_whatever_it_brings(
+    stand: Stand, key: str, path: str, place: tuple[str | int, ...], header: str
+) -> None:
+    twice = ("idempotency-key: a", "idempotency-key: b")
+    _, content = answered(stand, request(f"POST {path} HTTP/1.1", f"{header} {key}", *twice, body=CHAT))
+
+    told: Any = json.loads(content)
+    for step in place:
+        told = told[step]
+    assert told == "request_invalid"
+
+
 @pytest.mark.parametrize("target", TARGETS, ids=lambda target: target[:60])
 def test_a_path_or_query_that_can_be_read_in_two_ways_is_refused(stand: Stand, key: str, target: str) -> None:
     refused(stand, request(f"POST {target} HTTP/1.1", KEY.replace("KEY", key)), statuses=(400, 401, 404))

@@ -37,6 +37,7 @@ from spendgate.settings import Settings
 
 # Where each SDK puts its key; a value that is no key of ours may be there too, and is ignored.
 _KEY_HEADERS: Final = ("x-api-key", "api-key", "x-goog-api-key")
+_OPENAI_PATHS: Final = ("/v1/chat/", "/v1/responses", "/v1/completions", "/v1/embeddings")
 _RUN_HEADER: Final = "x-spendgate-run"
 _GEMINI_METHODS: Final = ("generateContent", "streamGenerateContent", "countTokens", "embedContent")
 _IDEMPOTENCY_HEADERS: Final = ("idempotency-key", "x-spendgate-request-id")
@@ -354,14 +355,19 @@ def _named(name: str | None) -> Dialect | None:
 
 
 def _dialect_of(request: HttpRequest) -> Dialect:
-    """Guess whose SDK is asking, where the path does not tell."""
+    """Guess whose SDK is asking: by the path, and where that is the gateway's own, by what its SDKs send along."""
     path = request.url.path
-    if path.startswith(("/v1beta/", "/v1/models/")) or "x-goog-api-key" in request.headers:
-        return DIALECTS["gemini"]
     if path.startswith("/model/"):
         return DIALECTS["bedrock-converse"]
-    is_anthropic = "anthropic-version" in request.headers or path.startswith("/v1/messages")
-    return DIALECTS["anthropic" if is_anthropic else "openai"]
+    if path.startswith("/v1/messages"):
+        return DIALECTS["anthropic"]
+    if path.startswith(("/v1beta/", "/v1/models/")):
+        return DIALECTS["gemini"]
+    if path.startswith(_OPENAI_PATHS):
+        return DIALECTS["openai"]
+    if "x-goog-api-key" in request.headers:
+        return DIALECTS["gemini"]
+    return DIALECTS["anthropic" if "anthropic-version" in request.headers else "openai"]
 
 
 async def _healthz(_: HttpRequest) -> Response:
