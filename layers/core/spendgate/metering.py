@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from typing import Final
 
@@ -11,7 +12,7 @@ from spendgate.core.money import Picodollars, usd_text
 from spendgate.core.reservation import Reservation, Resolution
 from spendgate.core.route import Candidate
 from spendgate.core.run import active_milliseconds
-from spendgate.core.usage import UsageReport
+from spendgate.core.usage import Usage, UsageReport
 
 _REASON_LENGTH_MAX: Final = 200
 
@@ -28,6 +29,8 @@ def answered(reservation: Reservation, candidate: Candidate, report: UsageReport
     if report.usage is None or not report.finished:
         return unclear(candidate, report.problem or "the answer did not come to its end", report)
     quote = quote_for(reservation, candidate)
+    if quote is not None and report.charge is None and (kind := _untold(reservation, quote, report.usage)):
+        return _in_full(candidate, replace(report, partial=report.usage), f"the usage does not say what was {kind}")
     evidence = None
     try:
         cost = 0 if quote is None else settled_cost(report, report.usage, quote, start=reservation.created_at, end=now)
@@ -61,17 +64,31 @@ def answered(reservation: Reservation, candidate: Candidate, report: UsageReport
     )
 
 
-def _in_full(candidate: Candidate, report: UsageReport) -> Resolution:
+def _untold(reservation: Reservation, quote: Quote, usage: Usage) -> str | None:
+    """Return the kind of media that was sent, has a dearer rate than text, and is in no count of the usage, None where none is.
+
+    By the rate of text it would be settled below the bill (OpenAI's Responses has no count of sound: openai-python 3.57.0,
+    ResponseUsage.InputTokensDetails).
+    """
+    cards = [card for row in quote.rows for card in (row.card, *(card for _, card in row.service))]
+    rates = [one for card in cards for one in (card.rates, *(tier.rates for tier in card.tiers))]
+    sound = usage.audio_input == 0 and any((one.audio_input or 0) > one.input for one in rates)
+    image = usage.image_input == 0 and any((one.image_input or 0) > one.input for one in rates)
+    untold = [kind for kind, is_untold in (("audio", sound), ("image", image)) if is_untold]
+    return next((kind for kind in untold if kind in reservation.shape.features), None)
+
+
+def _in_full(candidate: Candidate, report: UsageReport, reason: str | None = None) -> Resolution:
     """Return the charge of the whole reservation: what was used will never be known, and was at most that."""
     return Resolution(
         state="charged",
-        reason=report.problem or "the answer does not say what it used",
+        reason=reason or report.problem or "the answer does not say what it used",
         usage=report.partial,
         provider=candidate.provider,
         model=candidate.model,
         response_model=report.model,
         response_id=report.response_id,
-        evidence="the answer came whole, and does not say what it used",
+        evidence=f"the answer came whole, and {reason or 'does not say what it used'}",
     )
 
 
