@@ -15,21 +15,21 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from spendgate.errors import Refused
+from tests.simulation.admissions import Admissions
 from tests.simulation.books import Books
 from tests.simulation.records import (
+    CONFIG,
+    LEDGER,
     Held,
     Item,
+    Place,
     amounts,
-    counter_name,
     is_unbudgeted,
-    limits_at,
     limits_in,
     number,
     parsed,
-    period,
     prefixes,
     text,
-    within,
 )
 
 if TYPE_CHECKING:
@@ -39,16 +39,12 @@ if TYPE_CHECKING:
     from tests.simulation.providers import Arrival
     from tests.simulation.world import World
 
-LEDGER: Final = "ledger"
-CONFIG: Final = "config"
 _NEXT: Final[Mapping[str, tuple[str, ...]]] = {
     "in_flight": ("unknown", "settled", "released", "charged"),
     "unknown": ("settled", "released", "charged"),
 }
 # What a sweeper waits for before it charges; docs/ledger.md.
 CHARGE_AFTER: Final = timedelta(hours=72)
-
-Place = tuple[str, tuple[str, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +71,7 @@ class Auditor:
         self.outcomes: Counter[str] = Counter()
         self._seen: dict[Place, Item] = {}
         self._books = Books(self.fault)
-        self._keys: dict[tuple[str, str], str] = {}
+        self._admissions = Admissions(self.fault, self.held, self._seen, self._books)
         self._latest = datetime.min.replace(tzinfo=UTC)
         self.overbilled: set[str] = set()
 
@@ -189,9 +185,7 @@ class Auditor:
         )
         if actor.kind != "call" or text(item, "state") != "in_flight":
             self.fault("G6", f"{actor.name} makes a reservation that is {text(item, 'state')}")
-        self._identified(held, process)
-        self._counted(held, policies)
-        self._limited(held, policies, process)
+        self._admissions.judge(held, policies, latest=self._latest)
         if held.unpriced and not is_unbudgeted(policies.values()):
             self.fault("G7", f"{actor.name} is admitted without a price on {path}")
         self.held[held.id] = held
@@ -199,84 +193,6 @@ class Auditor:
         self.admitted += 1
         self._books.reserved(held)
         return held
-
-    def _identified(self, held: Held, process: Process) -> None:
-        """The budget is that of the key as it stands this moment, and the key is good."""
-        call = held.actor.call
-        table = LEDGER if call.minted else CONFIG
-        key = self._seen.get((table, (f"KEY#{call.key_hash}", "KEY")))
-        if key is None:
-            self.fault("G10", f"{held.actor.name} is admitted with a key that is not there")
-            return
-        leaf = key["budget"]["S"]
-        expected = leaf if call.run is None else f"{leaf}/run:{call.run}"
-        if held.path != expected:
-            self.fault("G10", f"{held.actor.name} counts on {held.path}, its key is of {expected}")
-        above = [] if "minted_by" not in key else [one["L"][0]["S"] for one in key["minted_by"]["L"]]
-        records = [key, *(self._key_above(one) for one in above)]
-        for record in records:
-            if record is None or "revoked_at" in record:
-                self.fault("G10", f"{held.actor.name} is admitted with a key that is revoked")
-            elif (
-                "expires_at" in record
-                and "S" in record["expires_at"]
-                and parsed(record["expires_at"]["S"]) <= held.created
-            ):
-                self.fault("G10", f"{held.actor.name} is admitted with a key that has expired")
-        if held.idempotency is not None:
-            name = (held.path, held.idempotency)
-            earlier = self._keys.setdefault(name, held.id)
-            if earlier != held.id:
-                self.fault("G6", f"idempotency key {held.idempotency} of {held.path} is used for two reservations")
-
-    def _key_above(self, key_hash: str) -> Item | None:
-        key = (f"KEY#{key_hash}", "KEY")
-        return self._seen.get((CONFIG, key)) or self._seen.get((LEDGER, key))
-
-    def _counted(self, held: Held, policies: Mapping[str, Item]) -> None:
-        """It counts on what is always counted, and on all that is limited, by its own time."""
-        for budget, policy in policies.items():
-            pairs = {("usd", "day"), ("usd", "month"), ("usd", "life")}
-            pairs |= {pair for pair in limits_in(policy) if pair[1] != "request"}
-            expected = {counter_name(measure, window, held.created) for measure, window in pairs}
-            if set(held.counters.get(budget, ())) != expected:
-                self.fault("G9", f"{held.id} moves {held.counters.get(budget)} of {budget}, not {sorted(expected)}")
-
-    def _limited(self, held: Held, policies: Mapping[str, Item], process: Process) -> None:
-        for budget, policy in policies.items():
-            if "stop" in policy:
-                self.fault("G1", f"{held.actor.name} is admitted on {budget}, which is stopped")
-            if "run_expires_at" in policy and held.created >= parsed(policy["run_expires_at"]["S"]):
-                self.fault("G1", f"{held.actor.name} is admitted on {budget}, which has expired")
-            if text(policy, "mode") == "observe":
-                continue
-            if "temporary" not in policy and budget in self._books.over:
-                policy = {**policy, "temporary": self._books.over[budget]}  # noqa: PLW2901 - as it was a moment ago
-            for (measure, window), maximum in limits_at(policy, held.created).items():
-                stands = 0 if window == "request" else self.committed(budget, measure, window, held.created)
-                if stands + held.asked[measure] > maximum:
-                    told = f"{stands} + {held.asked[measure]} > {maximum} {measure} a {window} of {budget}"
-                    self.fault("G1", f"{held.actor.name} is admitted: {told}")
-
-    def committed(self, budget: str, measure: str, window: str, at: datetime) -> int:
-        """Return what stands against a limit: settled and reserved, of all reservations whose time lies in the window."""
-        # An hour is over for all as soon as one clock says so.
-        hour_ago = max(at, self._latest) - timedelta(hours=1)
-        total = 0
-        for one in self.held.values():
-            if not within(one.path, budget):
-                continue
-            if window == "hour":
-                counts = one.open or one.created > hour_ago
-            else:
-                counts = window == "life" or period(window, one.created) == period(window, at)
-            if counts and self._is_counted(one, budget, measure, window):
-                total += one.counted[measure]
-        return total
-
-    def _is_counted(self, one: Held, budget: str, measure: str, window: str) -> bool:
-        """A limit that is set later finds only money counted, and only that of the long windows."""
-        return counter_name(measure, window, one.created) in one.counters[budget]
 
     # -- a reservation moves
 

@@ -17,8 +17,8 @@ from spendgate.core.route import Candidate, Route
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.transact import Timing
-from tests.simulation.auditor import CONFIG, LEDGER
 from tests.simulation.providers import PROVIDERS
+from tests.simulation.records import CONFIG, LEDGER
 
 if TYPE_CHECKING:
     from tests.simulation.world import World

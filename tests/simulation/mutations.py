@@ -170,6 +170,20 @@ MUTANTS: Final = (
         "self._values[name] = count + self._values.get(name, 0)",
     ),
     Mutant(
+        "so-far-gemini",
+        "what a stream of Gemini's has counted so far is settled where its last usage has no counts",
+        "spendgate.dialects.gemini_usage",
+        '_is_whole(chunk.get("usageMetadata"))',
+        '(chunk.get("usageMetadata") is not None)',
+    ),
+    Mutant(
+        "so-far-chat",
+        "what a chat has counted so far is settled where it puts out more after that",
+        "spendgate.dialects.openai_usage",
+        'or ("usage_missing" if self._uncounted else None)',
+        "",
+    ),
+    Mutant(
         "retry",
         "a request is sent once more when its connection breaks",
         _ATTEMPT,

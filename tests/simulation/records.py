@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from tests.simulation.providers import Arrival
 
 Item = Mapping[str, Any]
+Place = tuple[str, tuple[str, str]]
+
+LEDGER: Final = "ledger"
+CONFIG: Final = "config"
 
 OPEN: Final = ("in_flight", "unknown")
 MEASURES: Final = ("usd", "requests", "tokens", "tool_calls", "active_milliseconds")

@@ -20,12 +20,12 @@ from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
 from tests.simulation import events, founding
 from tests.simulation.actors import Actor, Process, seeded, start_of
-from tests.simulation.auditor import CONFIG, LEDGER, Auditor
+from tests.simulation.auditor import Auditor
 from tests.simulation.doors import StoreDoor
 from tests.simulation.gateways import Gateways
 from tests.simulation.memory_store import MemoryStore
 from tests.simulation.providers import Arrival
-from tests.simulation.records import Held
+from tests.simulation.records import CONFIG, LEDGER, Held
 from tests.simulation.virtual import ACTOR, SECOND, Loop
 from tests.simulation.weather import weather_of
 
