@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spendgate.core.alert import (
@@ -50,6 +50,7 @@ def test_b57_80_and_100_are_both_told_where_one_call_jumps_over_both() -> None:
     assert told(spent(10 * USD, a_limit("10"))) == [("warn", "80"), ("exceeded", "100")]
 
 
+@settings(max_examples=50)
 @given(
     said=st.lists(st.none() | st.lists(st.integers(1, 99), unique=True, max_size=3).map(tuple), min_size=1, max_size=5),
     file=st.lists(st.integers(1, 99), unique=True, max_size=3).map(tuple),

@@ -4,7 +4,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, RunPolicy, Stop, new_run
@@ -76,6 +76,7 @@ def too_wide(runs: RunPolicy, asked: RunRequest, holders: list[Key]) -> bool:
     )
 
 
+@settings(max_examples=50)
 @given(run_policies, requests, st.lists(keys, min_size=1, max_size=3), st.none() | spans)
 def test_a_minted_run_has_what_was_asked_for_within_what_is_given_and_anything_wider_is_refused(
     runs: RunPolicy, asked: RunRequest, holders: list[Key], left: timedelta | None
@@ -100,6 +101,7 @@ def test_a_minted_run_has_what_was_asked_for_within_what_is_given_and_anything_w
     assert policy.rev == 1
 
 
+@settings(max_examples=50)
 @given(run_policies, st.lists(requests, min_size=1, max_size=DELEGATE_DEPTH_MAX + 1))
 def test_keys_that_keys_have_minted_only_ever_narrow_and_come_to_an_end(
     runs: RunPolicy, chain: list[RunRequest]
@@ -190,6 +192,7 @@ def test_time_is_counted_where_a_budget_of_the_path_limits_it(limited: list[bool
     assert active_asked(path) == int(any(limited))
 
 
+@settings(max_examples=50)
 @given(took=st.integers(-(10**9), 10**12), counted=st.booleans())
 def test_what_a_call_took_is_whole_milliseconds_and_never_nothing_where_it_counts(took: int, counted: bool) -> None:
     call = a_reservation(asked=Amounts(usd=1, active_milliseconds=int(counted)))
@@ -199,6 +202,7 @@ def test_what_a_call_took_is_whole_milliseconds_and_never_nothing_where_it_count
     assert found == (max(took // 1000, 1) if counted else 0)
 
 
+@settings(max_examples=50)
 @given(maximum=st.integers(0, 50), calls=st.lists(st.integers(1, 30), max_size=12))
 def test_calls_one_after_the_other_are_admitted_until_their_time_is_used_up_and_never_after(
     maximum: int, calls: list[int]

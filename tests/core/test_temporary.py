@@ -30,6 +30,7 @@ def said(found: Verdict | None) -> object:
     return found.limit, found.room, found.rooms, type(found.refusal), str(found.refusal), found.refusal.facts
 
 
+@settings(max_examples=50)
 @given(st.data(), amounts, instants, some_limits, spans)
 def test_from_its_end_on_a_temporary_limit_decides_nothing(
     data: st.DataObject, asked: Amounts, now: datetime, raised: tuple[Limit, ...], since: timedelta
@@ -43,6 +44,7 @@ def test_from_its_end_on_a_temporary_limit_decides_nothing(
     assert rooms_left(ended, now) == rooms_left(own, now)
 
 
+@settings(max_examples=50)
 @given(st.data(), amounts, instants, some_limits, spans)
 def test_before_its_end_a_temporary_limit_counts_where_it_is_higher_and_nowhere_else(
     data: st.DataObject, asked: Amounts, now: datetime, raised: tuple[Limit, ...], ahead: timedelta
@@ -70,7 +72,7 @@ def test_a_temporary_limit_lowers_nothing_and_adds_none(
     assert all(own.maximum <= other.maximum for own, other in zip(policy.limits, effective, strict=True))
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(
     own=st.integers(0, 50),
     more=st.integers(1, 100),
