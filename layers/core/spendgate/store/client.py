@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import botocore
 import botocore.session
 from botocore.config import Config
+from botocore.credentials import Credentials
+
+from spendgate.store.lean import lighten
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -18,7 +21,12 @@ _USER_AGENT: Final = f"spendgate Botocore/{botocore.__version__}"
 
 
 def dynamodb(
-    *, region: str, endpoint_url: str | None = None, connections_max: int = 32, validate: bool = False
+    *,
+    region: str,
+    endpoint_url: str | None = None,
+    connections_max: int = 32,
+    validate: bool = False,
+    read_seconds: float = READ_SECONDS,
 ) -> DynamoDBClient:
     """Return a client. With ``endpoint_url`` (an emulator on this machine) fixed credentials are used.
 
@@ -28,7 +36,7 @@ def dynamodb(
         region_name=region,
         user_agent=_USER_AGENT,
         connect_timeout=CONNECT_SECONDS,
-        read_timeout=READ_SECONDS,
+        read_timeout=read_seconds,
         # One attempt: botocore retries no transaction conflict, and its sleeping would hide from our deadline.
         retries={"total_max_attempts": 1, "mode": "standard"},
         max_pool_connections=connections_max,
@@ -39,5 +47,8 @@ def dynamodb(
     emulated = {"endpoint_url": endpoint_url, "aws_access_key_id": "local", "aws_secret_access_key": "local"}
     given: dict[str, Any] = {} if endpoint_url is None else emulated
     # Not boto3's session: it makes this same client, and its import adds S3 transfers and resources to every start.
-    client = botocore.session.get_session().create_client("dynamodb", config=config, **given)
-    return cast("DynamoDBClient", client)
+    session = botocore.session.get_session()
+    client = cast("DynamoDBClient", session.create_client("dynamodb", config=config, **given))
+    credentials = session.get_credentials() if endpoint_url is None else Credentials("local", "local")
+    lighten(client, credentials=credentials, region=region, validate=validate)
+    return client
