@@ -12,21 +12,24 @@ import json
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 from benchmarks import load
 from benchmarks.cpu import warm
 from benchmarks.load import Connection, Taken, Target, percentile
 from benchmarks.rig import chat_body, key_of_depth, rig
+from spendgate import __version__
 from spendgate.core.money import usd
-from spendgate.local.conformance.at_spendgate import Spendgate
+from spendgate.local.conformance.at_spendgate import configuration
 from spendgate.local.conformance.child import Child, accepts, free_port, running
 from spendgate.local.conformance.driver import MODEL, Cannot, Driver, Setup
 from spendgate.local.conformance.peers import Governer, Hardcap, Inferrail
+from spendgate.local.paths import LOCAL_FILE
 
 ROOT: Final = Path(__file__).parents[1]
 OURS: Final = "spendgate"
@@ -34,6 +37,8 @@ PROXY: Final = "pass-through proxy"
 DIRECT: Final = "(the provider alone)"
 LIMIT: Final = usd("10000")
 WARMING_CALLS: Final = 20
+_PATHS: Final = f"{ROOT}:{ROOT / 'layers' / 'core'}"
+_SECRET: Final = "sg-bench-000000000000000000"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,10 +109,8 @@ def measure(*, peers: Path | None, store_url: str, calls: int, rounds: int) -> F
         absent: dict[str, str] = {}
         gateways = [Gateway(name=DIRECT, version="", target=Target(url=provider_url, headers={}), model=MODEL, pids=())]
         gateways.append(stack.enter_context(proxied(provider_url)))
-        drivers: list[Driver] = [_Ours()]
-        if peers is not None:
-            drivers += [Hardcap(peers), Inferrail(peers), Governer(peers)]
-        for driver in drivers:
+        gateways.append(stack.enter_context(ours(provider_url)))
+        for driver in () if peers is None else (Hardcap(peers), Inferrail(peers), Governer(peers)):
             stack.callback(driver.close)
             try:
                 gateways.append(_started(stack, driver, provider_url))
@@ -119,11 +122,28 @@ def measure(*, peers: Path | None, store_url: str, calls: int, rounds: int) -> F
         return Found(gateways=kept, absent=absent, store=store)
 
 
-class _Ours(Spendgate):
-    """Spendgate with its own settings: connections to a provider are kept, as the peers keep theirs."""
+@contextmanager
+def ours(provider_url: str) -> Iterator[Gateway]:
+    """Run ``spendgate local`` with its own settings, and the suite's configuration of one limit."""
+    setup = Setup(provider_url=provider_url, limit=LIMIT)
+    with tempfile.TemporaryDirectory(prefix="spendgate-bench-") as name:
+        folder = Path(name)
+        state, file = folder / "state", folder / "spendgate.yaml"
+        file.write_text(configuration(OURS, setup, {OURS: _SECRET}), encoding="utf-8")
+        command = [sys.executable, "-m", "spendgate.cli.main", "local", "--json", "--port", "0"]
+        child = Child([*command, "--state", str(state), "--config", str(file)], folder, {"PYTHONPATH": _PATHS})
+        found: list[str] = []
 
-    def __init__(self) -> None:
-        super().__init__(call_seconds=60, idle_seconds=60)
+        def ready() -> bool:
+            with suppress(FileNotFoundError, json.JSONDecodeError):
+                document = json.loads((state / LOCAL_FILE).read_text(encoding="utf-8"))
+                found[:] = [document["url"]] if document["pid"] == child.pid else []
+            return bool(found) and accepts(urlsplit(found[0]).port or 80)
+
+        with running(child, ready):
+            headers = {"authorization": f"Bearer {_SECRET}"}
+            target = Target(url=found[0], headers=headers)
+            yield Gateway(name=OURS, version=__version__, target=target, model=f"{OURS}-{MODEL}", pids=(child.pid,))
 
 
 @contextmanager
@@ -143,9 +163,8 @@ def proxied(provider_url: str) -> Iterator[Gateway]:
 @contextmanager
 def _module(name: str, *arguments: str) -> Iterator[tuple[str, int]]:
     port = free_port()
-    environment = {"PYTHONPATH": f"{ROOT}:{ROOT / 'layers' / 'core'}"}
     with tempfile.TemporaryDirectory(prefix="spendgate-bench-") as folder:
-        child = Child([sys.executable, "-m", name, str(port), *arguments], Path(folder), environment)
+        child = Child([sys.executable, "-m", name, str(port), *arguments], Path(folder), {"PYTHONPATH": _PATHS})
         with running(child, lambda: accepts(port)):
             yield f"http://127.0.0.1:{port}", child.pid
 
