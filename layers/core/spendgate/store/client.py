@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import botocore
 import botocore.session
 from botocore.config import Config
-from botocore.credentials import Credentials
 
 from spendgate.store.lean import lighten
 
@@ -47,8 +46,6 @@ def dynamodb(
     emulated = {"endpoint_url": endpoint_url, "aws_access_key_id": "local", "aws_secret_access_key": "local"}
     given: dict[str, Any] = {} if endpoint_url is None else emulated
     # Not boto3's session: it makes this same client, and its import adds S3 transfers and resources to every start.
-    session = botocore.session.get_session()
-    client = cast("DynamoDBClient", session.create_client("dynamodb", config=config, **given))
-    credentials = session.get_credentials() if endpoint_url is None else Credentials("local", "local")
-    lighten(client, credentials=credentials, region=region, validate=validate)
+    client = cast("DynamoDBClient", botocore.session.get_session().create_client("dynamodb", config=config, **given))
+    lighten(client, validate=validate)
     return client
