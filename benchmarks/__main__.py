@@ -65,7 +65,10 @@ def main() -> None:
         # Not where the environments are, which is this machine's.
         words = ["FOLDER" if word == str(given.peers) else word for word in sys.argv[1:]]
         page = report.document(
-            machine=machine(), command=f"python -m benchmarks {' '.join(words)}", found=found, profiles=profiles
+            machine=machine().partition(";")[0],
+            command=f"python -m benchmarks {' '.join(words)}",
+            found=found,
+            profiles=profiles,
         )
         PAGE.write_text(page, encoding="utf-8")
 
