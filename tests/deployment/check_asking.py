@@ -65,6 +65,8 @@ def records(proof: Proof) -> Iterator[Records]:
         thread.start()
         found.url = f"http://127.0.0.1:{server.server_port}"
         _known(proof, found.url)
+        # A gateway that has just been asked for something is warm: a start takes as long as the machine likes.
+        assert proof.stack.call("GET", "/healthz", caller=None).status_code == 200
         yield found
         server.shutdown()
         thread.join()

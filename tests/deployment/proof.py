@@ -38,7 +38,6 @@ BUDGETS: Final[Mapping[str, str]] = dict.fromkeys(
         "killed",
         "update",
         "silent",
-        "scheduled",
         "asked",
     ),
     "10",
