@@ -46,6 +46,10 @@ def store_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A MiniStack of the session's own, on a free port of 127.0.0.1."""
     state_dir: Path = tmp_path_factory.mktemp("ministack")
     store = ministack.start(state_dir, persist=False, environ=os.environ)
+    # Its first answer of DynamoDB's loads much; on a busy machine that takes longer than a client of ours waits.
+    patient = dynamodb(region="us-east-1", endpoint_url=store.url, read_seconds=60)
+    patient.list_tables()
+    patient.close()
     yield store.url
     store.stop()
 

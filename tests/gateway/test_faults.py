@@ -11,7 +11,7 @@ from tests.gateway.stand import Stand, chat, facts
 from tests.store.faults import CONFLICT, MIXED_CONFLICT, Fault
 
 # Short, so that a store that stays in conflict is soon given up.
-SETTINGS = {"ledger_deadline_seconds": 2, "call_seconds_max": 5}
+SETTINGS = {"ledger_deadline_seconds": 2, "call_seconds_max": 30}
 
 ROOMY = "$: {limits: {usd: {day: 1}}}"
 BOUND, COST = 232_500_000, 135_000_000
