@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from decimal import Decimal
+from fractions import Fraction
 from struct import pack
 from types import MappingProxyType
 from typing import Any, Final
@@ -132,7 +132,7 @@ def _money(data: bytes) -> None:
         except ValueError as error:
             str(error).encode("utf-8", "backslashreplace")
             continue
-        assert Decimal(text) * scale == amount
+        assert Fraction(text) * scale == amount
         assert usd(usd_text(amount)) == amount
 
 
