@@ -36,7 +36,7 @@ class Toy(Limited):
         self._settled = 0
         self._held: dict[int, str] = {}
         self._calls = 0
-        self._http = httpx.AsyncClient(trust_env=False, timeout=30)
+        self._http = httpx.Client(trust_env=False, timeout=30)
 
     def books(self) -> Books:
         held = Picodollars(len(self._held) * BOUND)
@@ -44,8 +44,8 @@ class Toy(Limited):
         records = tuple(Held(amount=BOUND, why=why) for _ in self._held)
         return Books(booked=Picodollars(self._settled + held), held=held, records=records)
 
-    async def aclose(self) -> None:
-        await self._http.aclose()
+    def close(self) -> None:
+        self._http.close()
 
     def app(self) -> Starlette:
         return Starlette(routes=[Route("/v1/chat/completions", self._call, methods=["POST"])])
@@ -60,7 +60,8 @@ class Toy(Limited):
             return JSONResponse({"error": error}, status_code=402)
         if self._leak != "late":
             self._held[number] = "in flight"
-        answer = await self._http.post(f"{self._setup.provider_url}/v1/chat/completions", content=body)
+        url = f"{self._setup.provider_url}/v1/chat/completions"
+        answer = await asyncio.to_thread(self._http.post, url, content=body)
         usage: dict[str, Any] = answer.json().get("usage") or {}
         if usage:
             self._settled += (usage["prompt_tokens"] + usage["completion_tokens"]) * RATE
@@ -96,7 +97,6 @@ class ToyDriver:
                 toy.url = url
                 ready.set()
                 await asyncio.to_thread(over.wait)
-            await toy.aclose()
 
         thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
         thread.start()
@@ -106,3 +106,4 @@ class ToyDriver:
         finally:
             over.set()
             thread.join(30)
+            toy.close()

@@ -1,12 +1,16 @@
 """The page is made of results only: what is worse for Spendgate stands there too."""
 
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from spendgate.core.money import Picodollars
 from spendgate.local.conformance.case import Case, Stand
 from spendgate.local.conformance.driver import Books, Held
 from spendgate.local.conformance.report import Origin, better, page
 from spendgate.local.conformance.run import Report, Result
+from spendgate.local.conformance.saved import SavedUnreadable, read, written
 from spendgate.local.conformance.verdict import HOLDS, Figures, Kind, Verdict
 
 ORIGIN = Origin(command="spendgate conformance", machine="Played on a machine.")
@@ -61,3 +65,20 @@ def test_a_case_that_could_not_be_played_stands_there_without_figures() -> None:
     none = replace(_result(kind=Kind.UNSUPPORTED), figures=None)
 
     assert "| **a case**: what is done | unsupported |" in page([_report("ours", none)], ORIGIN)
+
+
+def test_what_was_saved_is_read_again_the_last_of_each_case_and_by_gateway(tmp_path: Path) -> None:
+    first, last, none = _result(answered=1), _result(held=5, milliseconds=2.5), replace(_result(), figures=None)
+    file = tmp_path / "results.jsonl"
+    lines = [written("ours", "1", "ours serve", one) for one in (first, last)]
+    file.write_text("\n".join([*lines, written("theirs", "1", "theirs serve", none), ""]))
+
+    assert read([file], [last.case]) == [_report("ours", last), _report("theirs", none)]
+
+
+def test_a_file_of_something_else_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "results.jsonl"
+    file.write_text("{}\n")
+
+    with pytest.raises(SavedUnreadable, match="line 1"):
+        read([file], [])

@@ -32,7 +32,7 @@ Examples:
   spendgate conformance --group concurrency --group "dense text"
   spendgate conformance --driver spendgate --driver hardcap --peers ~/peers
   spendgate conformance --target http://127.0.0.1:8787 --token TOKEN
-  spendgate conformance --driver my_drivers:MyGateway --target http://127.0.0.1:4000
+  spendgate conformance --driver mine:Gateway --target http://127.0.0.1:4000
 """,
 )
 @click.option(
@@ -215,29 +215,31 @@ def _read(files: Sequence[Path], cases: "Sequence[Case]") -> "list[Report]":
 def _write(file: Path, reports: "Sequence[Report]") -> None:
     from spendgate.local.conformance.report import Origin, page  # noqa: PLC0415 - as above
 
-    origin = Origin(command=_command(), machine=_machine())
+    origin = Origin(command=_command(reports), machine=_machine())
     file.write_text(page(reports, origin), encoding="utf-8")
     click.echo(f"written: {file}", err=True)
 
 
-def _command() -> str:
-    """Return the command line as it was given, without what is secret or of this machine only."""
-    context = click.get_current_context()
+def _command(reports: "Sequence[Report]") -> str:
+    """Return the command lines by which the page is made again, without what is secret or of this machine only."""
+    given = click.get_current_context().params
     words = ["spendgate", "conformance"]
-    for name in ("groups", "names", "drivers"):
-        option = {"groups": "--group", "names": "--case", "drivers": "--driver"}[name]
-        words += [word for value in context.params[name] for word in (option, value)]
-    if context.params["peers"] is not None:
-        words += ["--peers", "PEERS"]
-    if context.params["target"] is not None:
-        words += ["--target", "URL"]
-    if context.params["parallel"]:
-        words.append("--parallel")
-    for file in context.params["saved"]:
+    lines: list[str] = []
+    for file in given["saved"]:
         words += ["--from", file.name]
-    if context.params["write"] is not None:
-        words += ["--write", "docs/conformance.md"]
-    return shlex.join(words)
+    if given["saved"]:
+        for report in reports:
+            where = ["--peers", "PEERS"] if report.name in _PEERS else []
+            lines.append(shlex.join([*words[:2], "--driver", report.name, *where, "--save", f"{report.name}.jsonl"]))
+    for name, option in (("groups", "--group"), ("names", "--case"), ("drivers", "--driver")):
+        words += [word for value in given[name] for word in (option, value)]
+    if given["peers"] is not None:
+        words += ["--peers", "PEERS"]
+    if given["target"] is not None:
+        words += ["--target", "URL"]
+    if given["parallel"]:
+        words.append("--parallel")
+    return "\n".join([*lines, shlex.join([*words, "--write", "docs/conformance.md"])])
 
 
 def _machine() -> str:

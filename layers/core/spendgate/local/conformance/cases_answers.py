@@ -363,7 +363,7 @@ CASES: Final = (
     Case(
         name="negative usage",
         group="hostile usage",
-        title="usage of less than nothing: a refund from the provider's side",
+        title="usage of less than nothing",
         play=_whole,
         manner=Manner(usage_text='{"prompt_tokens": -6, "completion_tokens": -100, "total_tokens": -106}'),
     ),

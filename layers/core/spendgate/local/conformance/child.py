@@ -14,7 +14,7 @@ from typing import Final
 from spendgate.local.conformance.driver import Cannot
 
 # A busy machine takes its time; nothing here is slow for another reason.
-PATIENCE_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 180.0
 _POLL_SECONDS: Final = 0.05
 # All that a child gets of this process's environment: no provider's key, no other gateway's address.
 _PASSED: Final = ("PATH", "HOME", "LANG", "LC_ALL", "TZ", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV")

@@ -26,6 +26,8 @@ from spendgate.local.conformance.driver import Books, Caller, Cannot, Held, Limi
 MICRODOLLAR: Final = Picodollars(1_000_000)
 # A window that has no end while a case runs, where a gateway has no limit for good.
 _WINDOW_SECONDS: Final = 10 * 366 * 86_400
+# One of their commands may take long to start on a busy machine.
+_PATIENCE_SECONDS: Final = 300
 _PROVIDER_KEY: Final = "conformance-provider-key"
 
 
@@ -44,7 +46,9 @@ class _Peer:
         if not python.exists():
             raise Cannot(f"it is not installed: {self._peers.name}/{self.name} has no bin/python")
         program = f"import importlib.metadata as m; print(m.version({self.name!r}))"
-        ran = subprocess.run([python, "-c", program], capture_output=True, text=True, check=False, timeout=60)  # noqa: S603
+        ran = subprocess.run(  # noqa: S603 - an environment that the operator named
+            [python, "-c", program], capture_output=True, text=True, check=False, timeout=_PATIENCE_SECONDS
+        )
         if ran.returncode:
             raise Cannot(f"its environment does not have the package: {ran.stderr.strip()[-200:]}")
         return ran.stdout.strip()
@@ -202,7 +206,7 @@ class Inferrail(_Peer):
             capture_output=True,
             text=True,
             check=False,
-            timeout=60,
+            timeout=_PATIENCE_SECONDS,
         )
         if ran.returncode:
             raise Cannot(f"its budget cannot be set: {(ran.stdout + ran.stderr).strip()[-200:]}")

@@ -108,12 +108,12 @@ def line(result: Result) -> str:
 
 def _gateways(reports: Sequence[Report]) -> Iterator[str]:
     kinds = [kind for kind in Kind if any(one.verdict.kind == kind for report in reports for one in report.results)]
-    yield f"| gateway | version | started by | {' | '.join(kinds)} |"
-    yield "|---|---|---|" + "---|" * len(kinds)
+    yield f"| gateway | version | started by | played | {' | '.join(kinds)} |"
+    yield "|---|---|---|---|" + "---|" * len(kinds)
     for report in reports:
         counts = [sum(one.verdict.kind == kind for one in report.results) for kind in kinds]
         cells = " | ".join(str(count) for count in counts)
-        yield f"| {report.name} | {report.version} | `{report.command}` | {cells} |"
+        yield f"| {report.name} | {report.version} | `{report.command}` | {len(report.results)} | {cells} |"
 
 
 def _cases(reports: Sequence[Report]) -> Iterator[str]:
@@ -132,7 +132,7 @@ def _cases(reports: Sequence[Report]) -> Iterator[str]:
 
 def _cell(result: Result | None) -> str:
     if result is None:
-        return ""
+        return "not played"
     if result.figures is None:
         return str(result.verdict.kind)
     figures = result.figures

@@ -4,6 +4,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from subprocess import SubprocessError
 from typing import Final
 
 import httpx
@@ -81,7 +82,7 @@ def _played(driver: Driver, cases: Iterable[Case]) -> Iterator[Result]:
                     provider.terms, provider.manner = case.terms, case.manner
                     with driver.session(case.setup(provider.url)) as session:
                         result = _result(case, Stand(case, session, provider, http), began)
-            except (Cannot, httpx.HTTPError, sqlite3.Error, OSError, ValueError) as reason:
+            except (Cannot, httpx.HTTPError, sqlite3.Error, SubprocessError, OSError, ValueError) as reason:
                 result = Result(case=case, verdict=unsupported(str(reason)), seconds=time.monotonic() - began)
             yield result
 
