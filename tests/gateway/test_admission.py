@@ -670,3 +670,10 @@ def test_windows_are_those_of_the_reservation_s_own_instant(stand: Stand) -> Non
     assert stand.chat(key).status_code == 200
     counters = stand.state().counters
     assert counters["usd.day.2028-02-29"] == counters["usd.day.2028-03-01"] > 0
+
+
+@pytest.mark.parametrize("model", ["a" * 2043, "a" * 100_000, "\N{SNOWMAN}" * 700])
+def test_a_model_whose_name_is_longer_than_any_key_of_the_store_is_no_route(stand: Stand, model: str) -> None:
+    response = stand.chat(stand.open("$: {limits: {usd: {day: 1}}}"), model=model)
+    assert (response.status_code, stand.hits) == (404, 0)
+    assert stand.reservations() == ()

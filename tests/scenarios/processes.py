@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,8 @@ PATIENCE_SECONDS: Final = 90.0
 # For a provider that is frozen: when it wakes it breaks connections whose idle time is over, whatever came meanwhile.
 FRESH_CONNECTIONS: Final = {"SPENDGATE_IDLE_SECONDS_MAX": "0"}
 _POLL_SECONDS: Final = 0.05
+# Any key of ours, and the demo provider's own words.
+_SECRET: Final = re.compile(rb"sg-[A-Za-z0-9_-]{12,}|The demo provider says")
 
 
 class Lines:
@@ -146,6 +149,16 @@ def gateway(state: Path, text: str | None = None, **settings: str) -> Iterator[G
     finally:
         _end(process)
         _end_store(state)
+    _tells_no_secret(state)
+
+
+def _tells_no_secret(state: Path) -> None:
+    """AssertionError where what a gateway leaves behind, its log and its tables, has a key or a word of an answer in it."""
+    for file in state.rglob("*"):
+        # The admin token is there to be read by who owns the folder.
+        if file.is_file() and file.name != "local.json":
+            found = _SECRET.search(file.read_bytes())
+            assert found is None, f"{file.name}: {found!r}"
 
 
 def begin(state: Path, text: str | None = None, **settings: str) -> subprocess.Popen[str]:

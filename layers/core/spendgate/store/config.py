@@ -20,7 +20,7 @@ from spendgate.store import events, items
 from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
 from spendgate.store.transactions import STEPS_MAX, Step, Update, put_new, raise_rev_step
-from spendgate.store.values import decode_item, encode_item
+from spendgate.store.values import decode_item, encode_item, may_be_key
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -274,6 +274,8 @@ class Config:
         transact(self.client, steps, name=self.timing.randomness(12).hex(), timing=self.timing)
 
     def _get(self, key: Mapping[str, str]) -> dict[str, Any] | None:
+        if not may_be_key(key):
+            return None
         answer = persist(
             lambda: self.client.get_item(TableName=self.table, Key=encode_item(key), ConsistentRead=True), self.timing
         )

@@ -14,7 +14,7 @@ from spendgate.core.reservation import UNRESOLVED, Reservation, State
 from spendgate.core.window import instant
 from spendgate.store import events, items
 from spendgate.store.transact import Timing, persist
-from spendgate.store.values import decode_item, encode_item
+from spendgate.store.values import decode_item, encode_item, may_be_key
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -110,6 +110,8 @@ class Reader:
         return tuple(events.decode_event(item) for item in self.items_at(events.partition(day, keys=keys)))
 
     def _get(self, key: items.Key) -> dict[str, Any] | None:
+        if not may_be_key(key):
+            return None
         answer = persist(
             lambda: self.client.get_item(TableName=self.table, Key=encode_item(key), ConsistentRead=True), self.timing
         )

@@ -6,12 +6,14 @@ Whole numbers, text, booleans, lists and maps only: there is no float in the tab
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef as Value
 
 NUMBER_DIGITS_MAX = 38
+# docs.aws.amazon.com/amazondynamodb, "Constraints": a partition key's and a sort key's bytes.
+KEY_BYTES_MAX: Final = {"pk": 2048, "sk": 1024}
 
 
 def encode(value: object) -> Value:
@@ -48,6 +50,11 @@ def decode(value: Mapping[str, Any]) -> Any:
 def encode_item(item: Mapping[str, object]) -> dict[str, Value]:
     """Return an item, leaving out what is None."""
     return {name: encode(value) for name, value in item.items() if value is not None}
+
+
+def may_be_key(key: Mapping[str, str]) -> bool:
+    """Tell whether anything can be stored under a key: callers name models and runs, at any length."""
+    return all(len(value.encode(errors="surrogatepass")) <= KEY_BYTES_MAX[name] for name, value in key.items())
 
 
 def decode_item(item: Mapping[str, Any]) -> dict[str, Any]:
