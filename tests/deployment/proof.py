@@ -39,6 +39,7 @@ BUDGETS: Final[Mapping[str, str]] = dict.fromkeys(
         "update",
         "silent",
         "asked",
+        "waiting",
     ),
     "10",
 ) | {"full": "0.01", "told": "0.0045"}
@@ -160,9 +161,9 @@ def without(proof: Proof, function: str, service: str) -> Iterator[None]:
         iam.delete_role_policy(RoleName=role, PolicyName="denied")
 
 
-def until(holds: Callable[[], bool]) -> None:
+def until(holds: Callable[[], bool], *, seconds: float = WAIT_SECONDS_MAX) -> None:
     """Wait for something to hold."""
-    last = time.monotonic() + WAIT_SECONDS_MAX
+    last = time.monotonic() + seconds
     while not holds():
         assert time.monotonic() < last, "it never came to hold"
         time.sleep(0.1)
