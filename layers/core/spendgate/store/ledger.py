@@ -11,6 +11,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
+from spendgate.core import alert
 from spendgate.core.block import Block
 from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Stop, TemporaryLimits
 from spendgate.core.event import Event
@@ -31,6 +32,7 @@ from spendgate.errors import (
     TransitionIllegal,
 )
 from spendgate.store import events, items
+from spendgate.store.alerts import told_steps
 from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Failed, transact, update
 from spendgate.store.transactions import (
@@ -311,10 +313,6 @@ class Ledger(Reader):
         raise SettlementConflict(reason)
 
     def _stop_for_conflict(self, path: str, stop: Stop) -> None:
-        # Imported here: next to no call ends like this, and those who start a gateway wait for every module.
-        from spendgate.core import alert  # noqa: PLC0415
-        from spendgate.store.alerts import told_steps  # noqa: PLC0415
-
         if alert.owner(path) == path:
             # Whoever tells people reads every budget.
             self.stop(path, stop)
