@@ -18,7 +18,7 @@ from spendgate.admin_alerts import Alerts, Tester
 from spendgate.admin_apply import Applier
 from spendgate.admin_blocks import Blocks
 from spendgate.admin_input import invalid, sentence
-from spendgate.admin_plan import Snapshot, is_run, plan
+from spendgate.admin_plan import Snapshot, plan
 from spendgate.admin_prices import Prices
 from spendgate.admin_temporary import resumption, temporary_limits
 from spendgate.admin_view import (
@@ -33,7 +33,7 @@ from spendgate.admin_view import (
 )
 from spendgate.catalogue import LOADED, Catalogue, no_catalogue, rows_for, unknown_catalogues
 from spendgate.configuration import Configuration
-from spendgate.core.budget import PATH_LENGTH_MAX, BudgetState, Limit, Stop, is_within
+from spendgate.core.budget import PATH_LENGTH_MAX, BudgetState, Limit, Stop, is_run, is_within
 from spendgate.core.event import Event
 from spendgate.core.key import KEY_BYTES, Key, hash_secret, new_secret
 from spendgate.core.reservation import STATES, Reservation, is_id

@@ -19,7 +19,7 @@ from spendgate.admin_warnings import warnings
 from spendgate.catalogue import addable
 from spendgate.configuration import Configuration, KeySpec
 from spendgate.core.alert import DEFAULTS, AlertPolicy
-from spendgate.core.budget import RUN_PREFIX, BudgetState
+from spendgate.core.budget import BudgetState
 from spendgate.core.key import Key, hash_secret
 from spendgate.core.price import PriceRow
 from spendgate.core.route import Provider, Route
@@ -91,11 +91,6 @@ class Plan:
             "writes": sum(change.writes for change in self.changes),
             "warnings": list(self.warnings),
         }
-
-
-def is_run(path: str) -> bool:
-    """Tell whether a path is a run's."""
-    return path.rpartition("/")[2].startswith(RUN_PREFIX)
 
 
 def plan(text: str, configuration: Configuration, snapshot: Snapshot, now: datetime) -> Plan:

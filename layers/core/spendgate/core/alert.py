@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final, Literal, get_args
 
 from spendgate.core.block import Block
-from spendgate.core.budget import RUN_PREFIX, BudgetState, Limit, Stop, prefixes
+from spendgate.core.budget import RUN_PREFIX, BudgetState, Limit, Stop, owner, prefixes
 from spendgate.core.money import usd_text
 from spendgate.core.policy import Denied, amount_text, committed
 from spendgate.core.reservation import Reservation
@@ -213,11 +213,6 @@ def catalogue_stale(state: CatalogueState | None, now: datetime) -> Iterator[Ale
         facts = {"age_days": str(state.age_days), "stale": str(state.stale), "rows": str(state.rows)}
         mark = f"{now.astimezone(UTC):%Y-%m}"
         yield Alert(kind="catalogue_stale", scope=CATALOGUE, mark=mark, at=now, severity="warning", facts=facts)
-
-
-def owner(path: str) -> str:
-    """Return the budget that a run, or a run of a run, belongs to; any other path is its own."""
-    return path.partition(f"/{RUN_PREFIX}")[0]
 
 
 def state_alerts(

@@ -166,6 +166,16 @@ def run_path(budget: str, run_id: str) -> str:
     return f"{budget}/{RUN_PREFIX}{run_id}"
 
 
+def is_run(path: str) -> bool:
+    """Tell whether a path is a run's."""
+    return path.rpartition("/")[2].startswith(RUN_PREFIX)
+
+
+def owner(path: str) -> str:
+    """Return the budget that a run, or a run of a run, belongs to; any other path is its own."""
+    return path.partition(f"/{RUN_PREFIX}")[0]
+
+
 def prefixes(path: str) -> tuple[str, ...]:
     """Return the budgets that a call of ``path`` counts on, from the root down: ``a/b`` gives ``a`` and ``a/b``."""
     segments = path.split("/")

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from spendgate.core import alert
 from spendgate.core.block import Block
-from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Stop, TemporaryLimits
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Stop, TemporaryLimits, owner
 from spendgate.core.event import Event
 from spendgate.core.policy import AdmittedByEviction, Denied, refusal_before, verdict
 from spendgate.core.reservation import Reservation, Resolution, may_follow
@@ -313,7 +313,7 @@ class Ledger(Reader):
         raise SettlementConflict(reason)
 
     def _stop_for_conflict(self, path: str, stop: Stop) -> None:
-        if alert.owner(path) == path:
+        if owner(path) == path:
             # Whoever tells people reads every budget.
             self.stop(path, stop)
             return
