@@ -91,7 +91,7 @@ def test_applying_writes_what_the_file_says_and_shows_each_new_secret_once(admin
 def test_no_answer_and_no_event_holds_a_secret_after_it_was_shown(admin: Admin) -> None:
     secret = admin.apply(FILE, by="ana")["keys"]["triage-prod"]
 
-    for later in (admin.plan(FILE), admin.apply(FILE, by="ana"), admin.keys(), admin.events(), admin.budgets()):
+    for later in (admin.plan(FILE), admin.apply(FILE, by="ana"), admin.keys.list(), admin.events(), admin.budgets()):
         assert secret not in str(later)
         assert hash_secret(secret) not in str(later)
 
@@ -188,12 +188,12 @@ def test_a_key_and_a_route_that_leave_the_file_are_taken_away(applied: Admin, co
 
 
 def test_a_key_that_a_command_made_stays_whatever_the_file_says(applied: Admin) -> None:
-    applied.create_key("by-hand", budget=LEAF, by="ana")
+    applied.keys.create("by-hand", budget=LEAF, by="ana")
 
     done = applied.apply(FILE, by="ana")
 
     assert actions(done) == {"key by-hand": "kept"}
-    assert [key["state"] for key in applied.keys()["keys"]] == ["live", "live"]
+    assert [key["state"] for key in applied.keys.list()["keys"]] == ["live", "live"]
 
 
 def test_a_budget_that_leaves_the_file_is_kept_and_the_plan_says_so(applied: Admin, ledger: Ledger) -> None:
@@ -252,7 +252,7 @@ def test_a_key_that_was_revoked_by_hand_gets_a_new_secret_and_the_old_one_stays_
     admin: Admin, config: Config
 ) -> None:
     old = admin.apply(FILE, by="ana")["keys"]["triage-prod"]
-    admin.revoke_key("triage-prod", by="ana")
+    admin.keys.revoke("triage-prod", by="ana")
 
     done = admin.apply(FILE, by="ana")
 
@@ -268,7 +268,7 @@ def test_a_key_that_was_revoked_by_hand_gets_a_new_secret_and_the_old_one_stays_
 def test_a_fixed_secret_that_was_revoked_is_never_used_again(admin: Admin, config: Config) -> None:
     fixed = FILE.replace("models: [agent-model],", "models: [agent-model], secret: sg-fixed-for-local-runs,")
     admin.apply(fixed, by="ana")
-    admin.revoke_key("triage-prod", by="ana")
+    admin.keys.revoke("triage-prod", by="ana")
 
     done = admin.apply(fixed, by="ana")
 
@@ -376,7 +376,7 @@ def test_an_apply_that_breaks_off_after_making_a_key_still_shows_its_secret(
 
 
 def test_a_key_is_made_for_a_budget_and_its_routes(applied: Admin, config: Config) -> None:
-    made = applied.create_key("ci", budget="acme/search", models=["agent-model"], by="ana")
+    made = applied.keys.create("ci", budget="acme/search", models=["agent-model"], by="ana")
 
     key = config.key(hash_secret(made["secret"]))
     assert key is not None
@@ -387,35 +387,35 @@ def test_a_key_is_made_for_a_budget_and_its_routes(applied: Admin, config: Confi
 def test_a_key_name_that_is_none_is_refused(applied: Admin) -> None:
     for name in ("", "-x", "A", "a b", "x" * 65, "a/b", "a\n", "ä"):
         with pytest.raises(RequestInvalid, match=r"^name: "):
-            applied.create_key(name, budget=LEAF, by="ana")
+            applied.keys.create(name, budget=LEAF, by="ana")
 
 
 def test_a_key_needs_a_budget_that_is_there_routes_that_are_there_and_a_future(applied: Admin, clock: Clock) -> None:
     with pytest.raises(BudgetMissing):
-        applied.create_key("ci", budget="acme/nowhere", by="ana")
+        applied.keys.create("ci", budget="acme/nowhere", by="ana")
     with pytest.raises(RequestInvalid, match="routes: agent-model"):
-        applied.create_key("ci", budget=LEAF, models=["agent-modle"], by="ana")
+        applied.keys.create("ci", budget=LEAF, models=["agent-modle"], by="ana")
     with pytest.raises(RequestInvalid, match="future"):
-        applied.create_key("ci", budget=LEAF, expires_at=clock.now, by="ana")
+        applied.keys.create("ci", budget=LEAF, expires_at=clock.now, by="ana")
     with pytest.raises(RequestInvalid, match="run"):
-        applied.create_key("ci", budget=f"{LEAF}/run:1", by="ana")
+        applied.keys.create("ci", budget=f"{LEAF}/run:1", by="ana")
 
 
 def test_a_name_that_is_taken_is_free_again_after_its_key_was_revoked(applied: Admin) -> None:
     with pytest.raises(RequestConflict, match="revoke it first"):
-        applied.create_key("triage-prod", budget=LEAF, by="ana")
-    applied.revoke_key("triage-prod", by="ana")
+        applied.keys.create("triage-prod", budget=LEAF, by="ana")
+    applied.keys.revoke("triage-prod", by="ana")
 
-    applied.create_key("triage-prod", budget=LEAF, by="ana")
+    applied.keys.create("triage-prod", budget=LEAF, by="ana")
 
-    assert sorted(key["state"] for key in applied.keys()["keys"]) == ["live", "revoked"]
+    assert sorted(key["state"] for key in applied.keys.list()["keys"]) == ["live", "revoked"]
 
 
 def test_revoking_raises_the_budgets_revision_and_again_is_a_no_op(applied: Admin, ledger: Ledger) -> None:
     before = ledger.budget(LEAF)
-    first = applied.revoke_key("triage-prod", by="ana")
+    first = applied.keys.revoke("triage-prod", by="ana")
     after = ledger.budget(LEAF)
-    again = applied.revoke_key("triage-prod", by="ana")
+    again = applied.keys.revoke("triage-prod", by="ana")
 
     assert before is not None
     assert after is not None
@@ -427,7 +427,7 @@ def test_revoking_raises_the_budgets_revision_and_again_is_a_no_op(applied: Admi
 
 def test_a_key_that_is_not_there_cannot_be_revoked(applied: Admin) -> None:
     with pytest.raises(NotFound, match="no key nobody"):
-        applied.revoke_key("nobody", by="ana")
+        applied.keys.revoke("nobody", by="ana")
 
 
 # --- budgets

@@ -69,8 +69,8 @@ def test_every_change_leaves_who_when_and_from_what_to_what(admin: Admin, ledger
     admin.apply(FILE.replace("day: 400", "day: 300"), by="ana")
     admin.stop(LEAF, reason="ticket 311", by="ana")
     admin.resume(LEAF, reason="fixed", by="ana")
-    admin.create_key("ci", budget=LEAF, by="ana")
-    admin.revoke_key("ci", by="ana")
+    admin.keys.create("ci", budget=LEAF, by="ana")
+    admin.keys.revoke("ci", by="ana")
 
     events: list[dict[str, Any]] = admin.events(1000)["events"]
 

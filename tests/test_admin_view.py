@@ -7,7 +7,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spendgate.admin_view import policy_view, price_view, provider_view, span_text
+from spendgate.admin_configuration_view import price_view, provider_view
+from spendgate.admin_view import policy_view, span_text
 from spendgate.core.budget import BudgetPolicy, Limit, RunPolicy
 from spendgate.core.price import PriceRow, RateCard, Rates, Tier
 from spendgate.core.route import Framing, Provider

@@ -365,7 +365,7 @@ def test_every_item_that_a_run_writes_stands_in_the_data_model_with_its_attribut
     admin.reconcile(lost.id, action="charge", cost=None, evidence="no record at the provider", by="ada")
     admit(ledger, clock(), held="0.10", number=2)
     admin.stop(lost.path, reason="ticket 311", by="ada")
-    admin.revoke_key("triage-prod", by="ada")
+    admin.keys.revoke("triage-prod", by="ada")
 
     page, examples = _text("docs/data-model.md"), _examples()
     unknown = set()

@@ -264,7 +264,7 @@ def test_a_revoked_key_is_refused_from_the_next_call_on_though_it_is_remembered(
     (name, key), (_, other) = keys.items()
     assert stand.call(dialect, key).status_code == 200
     assert stand.call(dialect, other).status_code == 200
-    stand.admin.revoke_key(name, by="ana")
+    stand.admin.keys.revoke(name, by="ana")
     assert "revoked" in refused(stand.call(dialect, key), 401, "key_invalid")["message"]
     assert stand.call(dialect, other).status_code == 200
     assert stand.hits == 3

@@ -240,7 +240,7 @@ def test_counting_tokens_looks_at_the_key_as_it_stands_now(stand: Stand) -> None
     (name, key) = next(iter(keys.items()))
     with stand.anthropic(key) as client:
         client.messages.count_tokens(model="claude", messages=HELLO)
-        stand.admin.revoke_key(name, by="a test")
+        stand.admin.keys.revoke(name, by="a test")
         with pytest.raises(anthropic.AuthenticationError, match="revoked"):
             client.messages.count_tokens(model="claude", messages=HELLO)
     assert stand.book.free_hits == 1

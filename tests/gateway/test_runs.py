@@ -291,7 +291,7 @@ def test_keys_below_a_revoked_key_are_refused_from_the_next_call_on_without_egre
     other = minted(stand, keys[f"{stand.root}-two"])
     assert [stand.chat(one).status_code for one in (child, grandchild, other)] == [200] * 3
 
-    stand.admin.revoke_key(f"{stand.root}-one", by="ada")
+    stand.admin.keys.revoke(f"{stand.root}-one", by="ada")
 
     for dead in (child, grandchild):
         assert "was revoked" in refused(stand.chat(dead), 401, "key_invalid")["message"]

@@ -150,7 +150,7 @@ def _raise_limits(world: World, actor: Actor, ledger: Ledger, config: Config) ->
 def _revoke_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
     opened = actor.random.choice(world.founded.keys)
     if not opened.minted and len(world.founded.keys) > 2:
-        _admin(world, actor, ledger, config).revoke_key(opened.name, by="operator")
+        _admin(world, actor, ledger, config).keys.revoke(opened.name, by="operator")
 
 
 def _create_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
@@ -158,7 +158,7 @@ def _create_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> N
     now = actor.process.clock()
     expires_at = now + timedelta(hours=1) if actor.random.random() < 0.2 else None
     admin = _admin(world, actor, ledger, config)
-    made = admin.create_key(f"new-{actor.number}", budget=path, expires_at=expires_at, by="operator")
+    made = admin.keys.create(f"new-{actor.number}", budget=path, expires_at=expires_at, by="operator")
     world.founded.keys.append(Opened(made["secret"], f"new-{actor.number}", path))
 
 

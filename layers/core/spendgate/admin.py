@@ -4,10 +4,9 @@ Plain values in, JSON-ready dicts out. Everything that changes something leaves 
 what, and why. ``by`` is who asks, as the transport knows it (the local user, an AWS identity).
 """
 
-import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import partial
 from itertools import groupby, islice
 from typing import Any, Final
@@ -17,30 +16,28 @@ from spendgate import configuration
 from spendgate.admin_alerts import Alerts, Tester
 from spendgate.admin_apply import Applier
 from spendgate.admin_blocks import Blocks
+from spendgate.admin_budget import named_budget, no_budget
 from spendgate.admin_input import invalid, sentence
+from spendgate.admin_keys import Keys
 from spendgate.admin_plan import Snapshot, plan
 from spendgate.admin_prices import Prices
 from spendgate.admin_temporary import resumption, temporary_limits
+from spendgate.admin_trail import trail
 from spendgate.admin_view import (
     budget_view,
     counter_text,
     event_view,
     instant_text,
-    key_policy_view,
-    key_view,
     reservation_view,
     stop_view,
 )
 from spendgate.catalogue import LOADED, Catalogue, no_catalogue, rows_for, unknown_catalogues
 from spendgate.configuration import Configuration
-from spendgate.core.budget import PATH_LENGTH_MAX, BudgetState, Limit, Stop, is_run, is_within
+from spendgate.core.budget import Limit, Stop, is_run, is_within
 from spendgate.core.event import Event
-from spendgate.core.key import KEY_BYTES, Key, hash_secret, new_secret
 from spendgate.core.reservation import STATES, Reservation, is_id
 from spendgate.errors import (
-    BudgetMissing,
     ConfigurationInvalid,
-    NotFound,
     RefusalFacts,
     RequestConflict,
     ReservationMissing,
@@ -52,12 +49,9 @@ from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 
 LIST_LENGTH_MAX: Final = 1000
-KEY_MODELS_MAX: Final = 64
-EVENT_DAYS_MAX: Final = 92
 AUDIT_PAUSE_SECONDS: Final = 0.2
 # Whose events there are, and whether it is those of keys.
 _BY: Final = {"operators": False, "keys": True}
-_KEY_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +107,11 @@ class Admin:
         return Prices(self.config, self.catalogue, clock=self.clock)
 
     @property
+    def keys(self) -> Keys:
+        """What agents call with."""
+        return Keys(self.ledger, self.config, clock=self.clock, randomness=self.randomness)
+
+    @property
     def blocks(self) -> Blocks:
         """What a broken bound has blocked."""
         return Blocks(self.ledger, clock=self.clock)
@@ -134,7 +133,7 @@ class Admin:
         if path is not None:
             states = tuple(state for state in states if is_within(state.policy.path, path))
             if not states:
-                raise _no_budget(path)
+                raise no_budget(path)
         return {
             "at": instant_text(now),
             "budgets": [budget_view(state, now) for state in states],
@@ -145,10 +144,12 @@ class Admin:
         """Let no paid call through at or below a budget until somebody resumes it; a first stop keeps its reason."""
         reason = sentence(reason, "reason")
         now = self.clock()
-        if self._budget(path).policy.stop is None:
+        if named_budget(self.ledger, path).policy.stop is None:
             stop = Stop(reason=reason, at=now, by=by)
-            self.ledger.stop(path, stop, self._event("budget_stopped", path, by, reason, None, stop_view(stop)))
-        return budget_view(self._budget(path), now)
+            after = stop_view(stop)
+            event = Event(kind="budget_stopped", subject=path, at=self.clock(), by=by, reason=reason, after=after)
+            self.ledger.stop(path, stop, event)
+        return budget_view(named_budget(self.ledger, path), now)
 
     def resume(
         self, path: str, *, reason: str, by: str, limits: Sequence[Limit] = (), until: str | None = None
@@ -158,64 +159,16 @@ class Admin:
         RequestConflict where it is not stopped itself, no limit is raised, and none stands that this would end.
         """
         reason, now = sentence(reason, "reason"), self.clock()
-        policy = self._budget(path).policy
+        policy = named_budget(self.ledger, path).policy
         temporary = temporary_limits(policy, limits, until, now=now, by=by, reason=reason)
         if policy.stop is None and temporary is None and policy.temporary_at(now) is None:
             above = [one for one in self.ledger.budgets() if one.policy.stop and is_within(path, one.policy.path)]
             hint = f"; {above[0].policy.path}, above it, is" if above else ""
             raise RequestConflict(f"budget {path} is not stopped{hint}", facts=RefusalFacts(budget=path))
         kind, before, after = resumption(policy, temporary, now)
-        self.ledger.resume(path, self._event(kind, path, by, reason, before, after), temporary=temporary)
-        return budget_view(self._budget(path), self.clock())
-
-    # --- keys
-
-    def keys(self) -> dict[str, Any]:
-        """Return all keys, by name; never a secret."""
-        now = self.clock()
-        keys = sorted(
-            self.config.keys(), key=lambda key: (key.name, key.revoked_at or datetime.max.replace(tzinfo=UTC))
-        )
-        return {"keys": [key_view(key, now) for key in keys]}
-
-    def create_key(
-        self, name: str, *, budget: str, models: Sequence[str] = (), expires_at: datetime | None = None, by: str
-    ) -> dict[str, Any]:
-        """Make a key; its secret is in the answer, and nowhere else."""
-        if _KEY_NAME.fullmatch(name) is None:
-            raise invalid("name", "small letters, digits, '.', '_' and '-', 1 to 64, the first a letter or digit")
-        now = self.clock()
-        if expires_at is not None and expires_at <= now:
-            raise invalid("expires_at", f"must lie in the future; it is {instant_text(now)} now")
-        if is_run(budget):
-            raise invalid("budget", "a key belongs to a budget, not to a run")
-        self._budget(budget)
-        self._check_models(models)
-        if any(key.revoked_at is None for key in self._keys_named(name)):
-            raise RequestConflict(f"there is a key {name} already: revoke it first, or take another name")
-        secret = new_secret(self.randomness(KEY_BYTES))
-        key = Key(
-            hash=hash_secret(secret),
-            name=name,
-            budget=budget,
-            models=tuple(dict.fromkeys(models)),
-            expires_at=expires_at,
-        )
-        after = key_policy_view(budget=key.budget, models=key.models, expires_at=key.expires_at)
-        self.config.put_key(key, self._event("key_created", f"key:{name}", by, None, None, after))
-        return {"key": key_view(key, now), "secret": secret}
-
-    def revoke_key(self, name: str, *, by: str) -> dict[str, Any]:
-        """Revoke a key, from the next call on; again is a no-op."""
-        keys = self._keys_named(name)
-        if not keys:
-            raise NotFound(f"there is no key {name}")
-        now = self.clock()
-        for key in keys:
-            if key.revoked_at is None:
-                before = key_policy_view(budget=key.budget, models=key.models, expires_at=key.expires_at)
-                self.config.revoke_key(key, now, self._event("key_revoked", f"key:{name}", by, None, before, None))
-        return {"keys": [key_view(key, now) for key in self._keys_named(name)]}
+        event = Event(kind=kind, subject=path, at=self.clock(), by=by, reason=reason, before=before, after=after)
+        self.ledger.resume(path, event, temporary=temporary)
+        return budget_view(named_budget(self.ledger, path), self.clock())
 
     # --- reservations
 
@@ -226,7 +179,7 @@ class Admin:
         if not 1 <= limit <= LIST_LENGTH_MAX:
             raise invalid("limit", f"a number from 1 to {LIST_LENGTH_MAX}")
         if budget is not None:
-            self._budget(budget)
+            named_budget(self.ledger, budget)
         wanted = next((one for one in STATES if one == state), None)
         found = self.ledger.reservations(budget=budget, state=wanted, limit=limit, now=self.clock())
         return {"reservations": [reservation_view(one) for one in found]}
@@ -303,30 +256,22 @@ class Admin:
         }
 
     def events(self, limit: int = 50, by: str | None = None) -> dict[str, Any]:
-        """Return what operators changed in the last ``EVENT_DAYS_MAX`` days, and keys of runs, the newest first."""
+        """Return what operators changed in the last ``admin_trail.EVENT_DAYS_MAX`` days, and keys of runs, the newest first."""
         if not 1 <= limit <= LIST_LENGTH_MAX:
             raise invalid("limit", f"a number from 1 to {LIST_LENGTH_MAX}")
         if by not in (None, *_BY):
             raise invalid("by", f"one of {', '.join(_BY)}")
         whose = tuple(keys for name, keys in _BY.items() if by in (None, name))
-        return {"events": [event_view(event) for event in islice(self._trail(whose), limit)]}
+        return {"events": [event_view(event) for event in islice(trail(self.ledger, self.clock(), whose), limit)]}
 
     def catalogue_state(self) -> dict[str, Any]:
         """Return how much of the shipped prices is stored, how old they are, and the last load that added any."""
-        loads = (event for event in self._trail() if event.kind == LOADED)
+        loads = (event for event in trail(self.ledger, self.clock()) if event.kind == LOADED)
         # A load leaves an event for each of its transactions, all of one instant.
         _, last = next(groupby(loads, key=lambda event: event.at), (None, ()))
         return self.prices.state(tuple(last))
 
     # --- private
-
-    def _trail(self, whose: Sequence[bool] = (False,)) -> Iterator[Event]:
-        """Yield events of operators, or of keys (True), or of both, the newest first."""
-        now = self.clock()
-        for days in range(EVENT_DAYS_MAX):
-            day = f"{now - timedelta(days=days):%Y-%m-%d}"
-            of_day = [event for keys in whose for event in self.ledger.events(day, keys=keys)]
-            yield from sorted(of_day, key=lambda event: event.at, reverse=True)
 
     def _snapshot(self, parsed: Configuration) -> Snapshot:
         unknown = unknown_catalogues(parsed.providers, self.catalogue)
@@ -343,18 +288,6 @@ class Admin:
             alerts=self.config.alerts(),
         )
 
-    def _keys_named(self, name: str) -> list[Key]:
-        keys = self.config.keys()
-        return [key for key in keys if key.name == name]
-
-    def _budget(self, path: str) -> BudgetState:
-        if not 1 <= len(path) <= PATH_LENGTH_MAX:
-            raise _no_budget(path[:PATH_LENGTH_MAX])
-        state = self.ledger.budget(path)
-        if state is None:
-            raise _no_budget(path)
-        return state
-
     def _reservation(self, reservation_id: str) -> Reservation:
         if not is_id(reservation_id):
             raise invalid("id", "a reservation's id has 26 capital letters and digits")
@@ -362,26 +295,3 @@ class Admin:
         if found is None:
             raise ReservationMissing(f"there is no reservation {reservation_id}")
         return found
-
-    def _check_models(self, models: Sequence[str]) -> None:
-        routes = sorted(route.name for route in self.config.routes())
-        if len(models) > KEY_MODELS_MAX:
-            raise invalid("models", f"at most {KEY_MODELS_MAX}")
-        for model in models:
-            if model not in routes:
-                raise invalid("models", f"there is no route {model!r}; routes: {', '.join(routes) or 'none'}")
-
-    def _event(
-        self,
-        kind: str,
-        subject: str,
-        by: str,
-        reason: str | None,
-        before: dict[str, Any] | None,
-        after: dict[str, Any] | None,
-    ) -> Event:
-        return Event(kind=kind, subject=subject, at=self.clock(), by=by, reason=reason, before=before, after=after)
-
-
-def _no_budget(path: str) -> BudgetMissing:
-    return BudgetMissing(f"there is no budget {path!r}")

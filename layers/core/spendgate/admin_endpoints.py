@@ -41,18 +41,18 @@ def _budgets(admin: Admin, asked: Asked) -> Answer:
 
 
 def _keys(admin: Admin, _: Asked) -> Answer:
-    return admin.keys()
+    return admin.keys.list()
 
 
 def _create_key(admin: Admin, asked: Asked) -> Answer:
     body: KeyBody = asked.body
     allowed = "a date like 2027-01-31 (its start, in UTC) or 2027-01-31T18:00:00Z"
     expires_at = None if body.expires_at is None else instant_of(body.expires_at, "expires_at", allowed)
-    return admin.create_key(body.name, budget=body.budget, models=body.models, expires_at=expires_at, by=asked.by)
+    return admin.keys.create(body.name, budget=body.budget, models=body.models, expires_at=expires_at, by=asked.by)
 
 
 def _revoke_key(admin: Admin, asked: Asked) -> Answer:
-    return admin.revoke_key(asked.names["name"], by=asked.by)
+    return admin.keys.revoke(asked.names["name"], by=asked.by)
 
 
 def _stop(admin: Admin, asked: Asked) -> Answer:

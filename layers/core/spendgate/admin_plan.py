@@ -7,14 +7,8 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Final, Literal
 
-from spendgate.admin_view import (
-    instant_text,
-    key_policy_view,
-    policy_view,
-    price_view,
-    provider_view,
-    route_view,
-)
+from spendgate.admin_configuration_view import key_policy_view, price_view, provider_view, route_view
+from spendgate.admin_view import instant_text, policy_view
 from spendgate.admin_warnings import warnings
 from spendgate.catalogue import addable
 from spendgate.configuration import Configuration, KeySpec

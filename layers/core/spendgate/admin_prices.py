@@ -5,7 +5,8 @@ from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 from typing import Any, Literal
 
-from spendgate.admin_view import instant_text, price_view
+from spendgate.admin_configuration_view import price_view
+from spendgate.admin_view import instant_text
 from spendgate.admin_warnings import unpriced
 from spendgate.catalogue import FRESH_FOR, Catalogue, differs, is_stale, rows_for, rows_named
 from spendgate.configuration import parse_prices
