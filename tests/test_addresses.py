@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spendgate.configuration import parse
+from spendgate.configuration_reader import parse
 from spendgate.core.address import Network, may_reach, network_of
 from spendgate.core.kind import KINDS
 from spendgate.errors import ConfigurationInvalid

@@ -10,7 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spendgate.configuration import LIMITS_MAX, Configuration, KeySpec, parse
+from spendgate.configuration import Configuration, KeySpec
+from spendgate.configuration_reader import LIMITS_MAX, parse
 from spendgate.configuration_yaml import DEPTH_MAX, TEXT_LENGTH_MAX
 from spendgate.core.alert import AlertPolicy
 from spendgate.core.budget import Limit, RunPolicy

@@ -19,7 +19,7 @@ import pytest
 from starlette.applications import Starlette
 from starlette.routing import Route
 
-from spendgate import configuration, settings
+from spendgate import configuration_reader, settings
 from spendgate.admin import Admin
 from spendgate.admin_warnings import unpriced
 from spendgate.asgi import create_app
@@ -432,7 +432,7 @@ def test_the_configurations_that_are_shown_are_right() -> None:
     shown = [*_blocks("README.md", "yaml"), _text("examples/spendgate.yaml")]
 
     for text in shown:
-        parsed = configuration.parse(text, loopback_http=False)
+        parsed = configuration_reader.parse(text, loopback_http=False)
         shipped = rows_for(parsed.providers, catalogue_in(ROOT / "functions" / "catalogue" / "prices"))
         assert [*unpriced(parsed.routes, (*parsed.prices, *shipped), Clock().now)] == []
 

@@ -17,7 +17,7 @@ from zlib import crc32
 
 from starlette.requests import Request as HttpRequest
 
-from spendgate import configuration
+from spendgate import configuration_reader
 from spendgate.admin_http import refusal
 from spendgate.admission import parse_idempotency_key
 from spendgate.asgi import secret_of
@@ -90,7 +90,7 @@ def _configuration(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
     for loopback_http in (True, False):
         try:
-            configuration.parse(text, loopback_http=loopback_http)
+            configuration_reader.parse(text, loopback_http=loopback_http)
         except ConfigurationInvalid as invalid:
             _, document = refusal(invalid)
             json.dumps(document).encode()

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import yaml
 
-from spendgate.configuration import parse_prices
+from spendgate.configuration_reader import parse_prices
 from spendgate.configuration_yaml import Findings
 from spendgate.core.bound import Offer
 from spendgate.core.feature import granted

@@ -12,7 +12,7 @@ from itertools import groupby, islice
 from typing import Any, Final
 
 from spendgate import admin_reconcile as reconciliation
-from spendgate import configuration
+from spendgate import configuration_reader
 from spendgate.admin_alerts import Alerts, Tester
 from spendgate.admin_apply import Applier
 from spendgate.admin_blocks import Blocks
@@ -77,7 +77,7 @@ class Admin:
 
     def plan(self, text: str) -> dict[str, Any]:
         """Return what applying a file would change, and the id under which exactly that can be applied."""
-        parsed = configuration.parse(text, loopback_http=self.loopback_http)
+        parsed = configuration_reader.parse(text, loopback_http=self.loopback_http)
         return plan(text, parsed, self._snapshot(parsed), self.clock()).view()
 
     def apply(self, text: str, *, by: str, plan_id: str | None = None) -> dict[str, Any]:
@@ -85,7 +85,7 @@ class Admin:
 
         RevisionConflict where the file or the store is no longer what ``plan_id`` was made from.
         """
-        parsed = configuration.parse(text, loopback_http=self.loopback_http)
+        parsed = configuration_reader.parse(text, loopback_http=self.loopback_http)
         snapshot = self._snapshot(parsed)
         planned = plan(text, parsed, snapshot, self.clock())
         if plan_id is not None and plan_id != planned.id:

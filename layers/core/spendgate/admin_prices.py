@@ -9,7 +9,7 @@ from spendgate.admin_configuration_view import price_view
 from spendgate.admin_view import instant_text
 from spendgate.admin_warnings import unpriced
 from spendgate.catalogue import FRESH_FOR, Catalogue, differs, is_stale, rows_for, rows_named
-from spendgate.configuration import parse_prices
+from spendgate.configuration_reader import parse_prices
 from spendgate.configuration_yaml import Findings, read
 from spendgate.core.event import Event
 from spendgate.core.price import PriceRow, row_in_force

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from spendgate.catalogue import Catalogue
-from spendgate.configuration import parse_prices
+from spendgate.configuration_reader import parse_prices
 from spendgate.configuration_yaml import Findings, read
 from spendgate.core.price import PriceRow
 from spendgate.errors import ConfigurationInvalid, Problem

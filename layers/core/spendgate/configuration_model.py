@@ -1,16 +1,13 @@
-"""The shape of ``spendgate.yaml``: each entry as a pydantic model, and pydantic's errors as sentences.
+"""The shape of ``spendgate.yaml``: each entry as a pydantic model.
 
-Fields are checked one by one here; what one entry says about another is checked in ``configuration.py``. No message
+Fields are checked one by one here; what one entry says about another is checked in ``configuration_reader.py``. No message
 repeats a value, since any of them may be a secret that was pasted into the wrong line.
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
-from types import UnionType
-from typing import Annotated, Any, Final, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from spendgate.configuration_scalars import (
     EPOCH,
@@ -32,7 +29,7 @@ from spendgate.configuration_scalars import (
     Uses,
     base_url,
 )
-from spendgate.configuration_yaml import Findings, Place, shown
+from spendgate.configuration_sentences import did_you_mean
 from spendgate.core.budget import Mode
 from spendgate.core.feature import FEATURES
 from spendgate.core.key import is_well_formed
@@ -256,67 +253,3 @@ class KeyEntry(Entry):
 class AlertsEntry(Entry):
     warn_at: list[Percent] = [80]
     slack: bool = True
-
-
-EntryType = TypeVar("EntryType", bound=Entry)
-
-
-def validated(
-    model: type[EntryType], data: object, place: Place, findings: Findings, *, loopback_http: bool
-) -> EntryType | None:
-    """Return the entry; None where it has problems, which are then found. Its place may have had problems before."""
-    try:
-        entry = model.model_validate(data, context={"loopback_http": loopback_http})
-    except ValidationError as error:
-        for detail in error.errors(include_url=False, include_input=False):
-            findings.add((*place, *detail["loc"]), _sentence(model, detail))
-        return None
-    return None if findings.spoiled(place) else entry
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return ``; did you mean x?`` where a known name is close, else what is known."""
-    names = sorted(known)
-    close = get_close_matches(name[:100], names, n=1)
-    if close:
-        return f"; did you mean {shown(close[0])}?"
-    return f"; known: {', '.join(map(shown, names[:20]))}" if names else ""
-
-
-_SENTENCES: Final = {
-    "missing": "is missing",
-    "string_type": "must be text; a number or true/false goes in quotes",
-    "bool_type": "must be true or false",
-    "int_type": "must be a whole number",
-    "dict_type": "must be a mapping (name: value)",
-    "model_type": "must be a mapping (name: value)",
-    "list_type": "must be a list",
-    "too_long": "has more than 64 entries",
-    "too_short": "is empty: name at least one, or leave it out for all",
-    "string_too_long": "is too long",
-}
-
-
-def _sentence(model: type[Entry], detail: Mapping[str, Any]) -> str:
-    kind: str = detail["type"]
-    if kind == "extra_forbidden":
-        *above, name = detail["loc"]
-        return f"is not known here{did_you_mean(str(name), _known(model, above))}"
-    if kind == "value_error":
-        return str(detail["ctx"]["error"])
-    return _SENTENCES.get(kind) or str(detail["msg"]).replace("Input should be", "must be").replace("'", "")
-
-
-def _known(model: type[Entry], place: list[str | int]) -> list[str]:
-    """Return the names that a model knows at a place inside it."""
-    at: Any = model
-    for segment in place:
-        # A place leads through fields of entries, and through the values of lists and dicts.
-        at = at.model_fields[segment].annotation if _is_entry(at) else get_args(at)[-1]
-        if get_origin(at) in (UnionType, Union):
-            at = next(part for part in get_args(at) if part is not type(None))
-    return [field.alias or name for name, field in at.model_fields.items()]
-
-
-def _is_entry(annotation: Any) -> bool:
-    return isinstance(annotation, type) and get_origin(annotation) is None and issubclass(annotation, Entry)

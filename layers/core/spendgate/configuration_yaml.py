@@ -1,4 +1,4 @@
-"""YAML text as plain values, each with its line: what ``configuration.py`` reads.
+"""YAML text as plain values, each with its line: what ``configuration_reader.py`` reads.
 
 A narrower YAML than the library's default, because its conveniences are traps in a file about money: ``0.50`` stays
 the text that was written (no float exists here), ``no`` and ``on`` are names, dates are text, keys are always text,

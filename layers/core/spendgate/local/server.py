@@ -24,7 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from spendgate import configuration
+from spendgate import configuration_reader
 from spendgate.admin import Admin
 from spendgate.alerts import AlertReport, alert, send_samples
 from spendgate.asgi import create_app
@@ -168,13 +168,13 @@ def _text_of(config: Path) -> str:
         raise ConfigurationInvalid([Problem("", f"{config} is not UTF-8 text")]) from error
     except OSError as error:
         raise ConfigurationInvalid([Problem("", f"{config} cannot be read: {error.strerror}")]) from error
-    configuration.parse(text, loopback_http=True)
+    configuration_reader.parse(text, loopback_http=True)
     return text
 
 
 def secrets_of(applied: Mapping[str, Any], file: str) -> dict[str, str]:
     """Return the secrets that are known: of keys that were just made, and those that the file fixes."""
-    fixed = {key.name: key.secret for key in configuration.parse(file, loopback_http=True).keys if key.secret}
+    fixed = {key.name: key.secret for key in configuration_reader.parse(file, loopback_http=True).keys if key.secret}
     return {**fixed, **applied.get("keys", {})}
 
 
