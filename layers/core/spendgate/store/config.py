@@ -13,19 +13,27 @@ from spendgate.core.budget import BudgetState, prefixes
 from spendgate.core.event import Event
 from spendgate.core.key import Key
 from spendgate.core.price import PriceRow
-from spendgate.core.route import Candidate, Framing, Provider, Route
-from spendgate.core.window import instant, parse_instant
+from spendgate.core.route import Provider, Route
+from spendgate.core.window import instant
 from spendgate.errors import BudgetMissing, ConfigurationInvalid, Problem, RevisionConflict
 from spendgate.store import events, items
+from spendgate.store.config_items import (
+    Priced,
+    batches,
+    decode_key,
+    decode_provider,
+    decode_route,
+    key_attributes,
+    price_steps,
+    without_none,
+)
 from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
-from spendgate.store.transactions import STEPS_MAX, Step, Update, put_new, raise_rev_step
+from spendgate.store.transactions import Step, Update, raise_rev_step
 from spendgate.store.values import decode_item, encode_item, may_be_key
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
-
-_Priced = tuple[PriceRow, list[Step]]
 
 # Of the data model, docs/data-model.md. It rises with what an older version of the code must not go on with, and with nothing else.
 DATA_VERSION: Final = 1
@@ -88,7 +96,7 @@ class Config:
                 write.absent("revoked_at")
             else:
                 write.equals("revoked_at", instant(stored.revoked_at))
-        write.set(_key_attributes(key))
+        write.set(key_attributes(key))
         budgets = {key.budget} if stored is None else {key.budget, stored.budget}
         self._with_budgets([Step(write=write.write(), subject="key", name=key.name)], budgets, event)
 
@@ -102,11 +110,11 @@ class Config:
     def provider(self, name: str) -> Provider | None:
         """Return a provider by name."""
         item = self._get({"pk": f"PROVIDER#{name}", "sk": "PROVIDER"})
-        return None if item is None else _decode_provider(item)
+        return None if item is None else decode_provider(item)
 
     def providers(self) -> tuple[Provider, ...]:
         """Return all providers, by name."""
-        return tuple(sorted((_decode_provider(item) for item in self._all("PROVIDER#")), key=lambda one: one.name))
+        return tuple(sorted((decode_provider(item) for item in self._all("PROVIDER#")), key=lambda one: one.name))
 
     def put_provider(self, provider: Provider, event: Event) -> None:
         """Write a provider, new or changed."""
@@ -116,11 +124,11 @@ class Config:
     def route(self, name: str) -> Route | None:
         """Return a route by name."""
         item = self._get({"pk": f"ROUTE#{name}", "sk": "ROUTE"})
-        return None if item is None else _decode_route(item)
+        return None if item is None else decode_route(item)
 
     def routes(self) -> tuple[Route, ...]:
         """Return all routes, by name."""
-        return tuple(sorted((_decode_route(item) for item in self._all("ROUTE#")), key=lambda one: one.name))
+        return tuple(sorted((decode_route(item) for item in self._all("ROUTE#")), key=lambda one: one.name))
 
     def put_route(self, route: Route, event: Event) -> None:
         """Write a route, new or changed."""
@@ -149,7 +157,7 @@ class Config:
 
     def add_price(self, row: PriceRow, event: Event) -> bool:
         """Add a price row; False if one of this (provider, model, instant) exists, which stays as it is."""
-        return self._add_batch([(row, self._price_steps(row))], lambda _: event) == 1
+        return self._add_batch([(row, price_steps(self.table, row))], lambda _: event) == 1
 
     def add_prices(self, rows: Sequence[PriceRow], event: Callable[[Sequence[PriceRow]], Event]) -> int:
         """Add the price rows that are absent, and return how many; what exists stays as it is.
@@ -157,11 +165,11 @@ class Config:
         Many go into one transaction, with one event for those that it adds: what ends early can be done again.
         """
         added = 0
-        for batch in _batches([(row, self._price_steps(row)) for row in rows]):
+        for batch in batches([(row, price_steps(self.table, row)) for row in rows]):
             added += self._add_batch(batch, event)
         return added
 
-    def _add_batch(self, batch: list[_Priced], event: Callable[[Sequence[PriceRow]], Event]) -> int:
+    def _add_batch(self, batch: list[Priced], event: Callable[[Sequence[PriceRow]], Event]) -> int:
         # Each turn leaves out at least the row whose condition failed, so there are at most as many as rows.
         while batch:
             steps = [step for _, steps in batch for step in steps]
@@ -176,20 +184,6 @@ class Config:
             else:
                 break
         return len(batch)
-
-    def _price_steps(self, row: PriceRow) -> list[Step]:
-        item = {
-            "pk": f"PRICE#{row.provider}#{row.model}",
-            "sk": instant(row.valid_from),
-            "row": items.row_text(row),
-        }
-        steps = [Step(write=put_new(self.table, item), subject="event", name=row.id)]
-        for alias in row.aliases:
-            # The same row under another exact name; what the name is an alias of stands in the row.
-            named = {**item, "pk": f"PRICE#{row.provider}#{alias}", "sk": f"{item['sk']}#{row.model}"}
-            put: Any = {"Put": {"TableName": self.table, "Item": encode_item(named)}}
-            steps.append(Step(write=put, subject="event", name=alias))
-        return steps
 
     def blocks(self) -> tuple[Block, ...]:
         """Return what a broken bound has blocked. The ledger writes it, with the settlement that showed it."""
@@ -261,7 +255,7 @@ class Config:
             raise BudgetMissing(f"there is no budget {missing}") from conditions
 
     def _put(self, item: Mapping[str, object], event: Event) -> None:
-        put: Any = {"Put": {"TableName": self.table, "Item": encode_item(_without_none(item))}}
+        put: Any = {"Put": {"TableName": self.table, "Item": encode_item(without_none(item))}}
         self._write([Step(write=put, subject="event", name=event.subject)], event)
 
     def _write(self, steps: list[Step], event: Event) -> None:
@@ -297,59 +291,3 @@ class Config:
             if "LastEvaluatedKey" not in answer:
                 return
             request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]
-
-
-def _batches(rows: Sequence[_Priced]) -> Iterator[list[_Priced]]:
-    """Yield the rows in groups whose steps, with one for the event, fit into a transaction."""
-    batch: list[_Priced] = []
-    size = 1
-    for row, steps in rows:
-        if batch and size + len(steps) > STEPS_MAX:
-            yield batch
-            batch, size = [], 1
-        batch.append((row, steps))
-        size += len(steps)
-    if batch:
-        yield batch
-
-
-def _without_none(item: Mapping[str, object]) -> dict[str, object]:
-    return {name: value for name, value in item.items() if value is not None}
-
-
-def _key_attributes(key: Key) -> dict[str, object]:
-    return {
-        "hash": key.hash,
-        "name": key.name,
-        "budget": key.budget,
-        "models": list(key.models),
-        "expires_at": None if key.expires_at is None else instant(key.expires_at),
-        "revoked_at": None if key.revoked_at is None else instant(key.revoked_at),
-    }
-
-
-def decode_key(item: Mapping[str, Any]) -> Key:
-    """Return a key from its item (plain values)."""
-    return Key(
-        hash=item["hash"],
-        name=item["name"],
-        budget=item["budget"],
-        models=tuple(item["models"]),
-        expires_at=parse_instant(item["expires_at"]) if "expires_at" in item else None,
-        revoked_at=parse_instant(item["revoked_at"]) if "revoked_at" in item else None,
-    )
-
-
-def _decode_provider(item: Mapping[str, Any]) -> Provider:
-    fields = {name: value for name, value in item.items() if name in Provider.__dataclass_fields__}
-    for name in ("free_fields", "free_betas"):
-        fields[name] = tuple(item.get(name, ()))
-    return Provider(**{**fields, "framing": Framing(**item["framing"])})
-
-
-def _decode_route(item: Mapping[str, Any]) -> Route:
-    return Route(
-        name=item["name"],
-        candidates=tuple(Candidate(**one) for one in item["candidates"]),
-        allow=tuple(sorted(item.get("allow", {}).items())),
-    )

@@ -12,8 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from spendgate.core import alert
-from spendgate.core.block import Block
-from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Stop, TemporaryLimits, owner
+from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Stop, owner
 from spendgate.core.event import Event
 from spendgate.core.policy import AdmittedByEviction, Denied, refusal_before, verdict
 from spendgate.core.reservation import Reservation, Resolution, may_follow
@@ -27,27 +26,22 @@ from spendgate.errors import (
     RefusalFacts,
     RequestConflict,
     ReservationMissing,
-    RevisionConflict,
     SettlementConflict,
     TransitionIllegal,
 )
 from spendgate.store import events, items
 from spendgate.store.alerts import told_steps
-from spendgate.store.reader import Reader
-from spendgate.store.transact import ConditionsFailed, Failed, transact, update
+from spendgate.store.budgets import Budgets
+from spendgate.store.transact import ConditionsFailed, Failed, update
 from spendgate.store.transactions import (
     EVICTIONS_MAX,
     Step,
     latch_step,
-    lift_steps,
-    policy_steps,
     put_off_step,
     reserve_steps,
     resolve_steps,
     resolved_amounts,
-    resume_steps,
     shown_step,
-    stop_steps,
     trim_steps,
     unknown_steps,
 )
@@ -80,7 +74,7 @@ class NotAdmitted(LedgerError):
         self.seen = seen
 
 
-class Ledger(Reader):
+class Ledger(Budgets):
     """Budgets and reservations in one DynamoDB table."""
 
     __slots__ = ()
@@ -156,47 +150,7 @@ class Ledger(Reader):
         """Have an unknown reservation looked at again at ``until``; False where it has ended, or another did so."""
         return update(self.client, put_off_step(self.table, reservation_id, until, now), self.timing)
 
-    def latch(self, path: str, stop: Stop, event: Event | None = None) -> bool:
-        """Stop a run for a reason of its own; False where it is stopped already, or not there, and then without the event."""
-        step = latch_step(self.table, path, stop)
-        if event is None:
-            return update(self.client, step, self.timing)
-        try:
-            self._operate([step], event, BudgetMissing(f"run {path} is not there, or stopped already"))
-        except BudgetMissing:
-            return False
-        return True
-
-    # -- operators ---------------------------------------------------------------------------------------------------
-
-    def put_budget(
-        self, policy: BudgetPolicy, *, expected_rev: int | None, now: datetime, event: Event | None = None
-    ) -> None:
-        """Write a budget's policy: a new budget (None) or over a revision; RevisionConflict. Counters and stop stay."""
-        steps = policy_steps(self.table, policy, now, expected_rev=expected_rev)
-        self._operate(steps, event, RevisionConflict(f"budget {policy.path} was changed by somebody else"))
-
-    def stop(self, path: str, stop: Stop, event: Event | None = None) -> None:
-        """Stop a budget; a budget that is stopped already keeps its first reason. BudgetMissing."""
-        self._operate(stop_steps(self.table, path, stop, stop.at), event, BudgetMissing(f"there is no budget {path}"))
-
-    def resume(self, path: str, event: Event, *, temporary: TemporaryLimits | None = None) -> None:
-        """Take the stop off a budget, and give it temporary limits in the place of those that it has.
-
-        BudgetMissing, RevisionConflict; where nothing would change, nothing is written.
-        """
-        state = self.budget(path)
-        if state is None:
-            raise BudgetMissing(f"there is no budget {path}")
-        if state.policy.stop is None and state.policy.temporary == temporary:
-            return
-        steps = resume_steps(self.table, path, state.policy.rev, temporary)
-        self._operate(steps, event, RevisionConflict(f"budget {path} was changed by somebody else"))
-
-    def lift(self, block: Block, event: Event) -> None:
-        """Take a block away as it was read; RevisionConflict where it is gone, or another bill has broken the bound."""
-        changed = f"the block of {block.feature} at {block.candidate.provider}/{block.candidate.model} has changed"
-        self._operate(lift_steps(self.table, block), event, RevisionConflict(changed))
+    # -- the sweeper -------------------------------------------------------------------------------------------------
 
     def trim(self, state: BudgetState, now: datetime) -> bool:
         """Evict old hour buckets, remove the counters of past periods and limits that have ended; False if there was
@@ -221,13 +175,6 @@ class Ledger(Reader):
         return True
 
     # -- within ------------------------------------------------------------------------------------------------------
-
-    def _name(self) -> str:
-        """Return the name of a transaction that belongs to no reservation; each is its own."""
-        return self.timing.randomness(12).hex()
-
-    def _transact(self, steps: Sequence[Step], name: str) -> None:
-        transact(self.client, steps, name=name, timing=self.timing)
 
     def _is_applied(self, failed: Sequence[Failed]) -> bool:
         """Tell whether the reservation is there: ids are random, so it is ours, and its answer was lost."""
@@ -324,14 +271,6 @@ class Ledger(Reader):
         except ConditionsFailed:
             # It is stopped already.
             return
-
-    def _operate(self, steps: list[Step], event: Event | None, failure: LedgerError) -> None:
-        if event is not None:
-            steps = [*steps, events.event_step(self.table, event, self.timing.randomness(10))]
-        try:
-            self._transact(steps, self._name())
-        except ConditionsFailed as conditions:
-            raise failure from conditions
 
 
 def _is_same(actual: Amounts | None, again: Amounts) -> bool:

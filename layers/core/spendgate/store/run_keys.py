@@ -19,7 +19,8 @@ from spendgate.core.run import KEYS_PER_HOUR_MAX
 from spendgate.core.window import instant, parse_instant
 from spendgate.errors import RevisionConflict
 from spendgate.store import events, items
-from spendgate.store.config import Config, decode_key
+from spendgate.store.config import Config
+from spendgate.store.config_items import decode_key
 from spendgate.store.transact import ConditionsFailed, persist, transact
 from spendgate.store.transactions import Step, Update, put_new
 from spendgate.store.values import decode_item, encode_item
