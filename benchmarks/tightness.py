@@ -19,7 +19,8 @@ from benchmarks import turns
 from benchmarks.turns import ROOT, Turn
 from spendgate.catalogue import rows_named
 from spendgate.catalogue_files import rows_of
-from spendgate.core.bound import JSON_FACTOR, Bound, Offer, bound
+from spendgate.core.bound import Bound, Offer, bound
+from spendgate.core.intake import JSON_FACTOR
 from spendgate.core.price import PriceRow, Terms, cost, rows_touching
 from spendgate.core.request import RequestFacts
 from spendgate.core.route import Candidate, Framing, Provider

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spendgate.core.bound import Offer, bound, input_tokens_max, largest_cap_that_fits, settled_cost
+from spendgate.core.bound import Offer, bound, largest_cap_that_fits, settled_cost
+from spendgate.core.intake import input_tokens_max
 from spendgate.core.money import MONEY_MAX
 from spendgate.core.price import FACTOR_ONE, Terms, Tier, rows_touching
 from spendgate.core.request import RequestFacts

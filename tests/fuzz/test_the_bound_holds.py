@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import spendgate.core.bound
-import spendgate.core.intake
 import spendgate.dialects.measure
 from spendgate.core.feature import loop_of
 from spendgate.core.price import PriceRow, RateCard
@@ -63,7 +62,7 @@ def _without_normalisation(patch: pytest.MonkeyPatch) -> None:
 
 
 def _json_once(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(spendgate.core.bound, "JSON_FACTOR", 1)
+    patch.setattr(spendgate.core.intake, "JSON_FACTOR", 1)
 
 
 def _facts_without(**changes: Any) -> Mutate:
@@ -206,7 +205,7 @@ def test_what_nobody_can_bound_is_found_out_where_it_is_admitted_or_refused_for_
 
 
 def test_what_goes_wrong_is_made_smaller_until_only_the_cause_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(spendgate.core.bound, "JSON_FACTOR", 0)
+    monkeypatch.setattr(spendgate.core.intake, "JSON_FACTOR", 0)
     number = next(n for n in range(1500) if run(drawn("anthropic", f"{SEED}/{n}"), f"{SEED}/{n}").wrong)
     whole = drawn("anthropic", f"{SEED}/{number}")
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from spendgate.core.bound import JSON_FACTOR
+from spendgate.core.intake import JSON_FACTOR
 from spendgate.dialects.measure import json_bytes, text_bytes
 from tests.fuzz import values
 

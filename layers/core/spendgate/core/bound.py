@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-from spendgate.core.intake import check_uses, fees_bound, input_bound, rates_of_media, uncapped_output
+from spendgate.core.intake import (
+    check_uses,
+    fees_bound,
+    input_bound,
+    input_tokens_max,
+    rates_of_media,
+    uncapped_output,
+)
 from spendgate.core.kind import caps_reasoning, kind_of
 from spendgate.core.money import Picodollars, saturated
 from spendgate.core.price import (
@@ -26,12 +33,10 @@ from spendgate.core.price import (
     scaled,
 )
 from spendgate.core.request import RequestFacts
-from spendgate.core.route import Candidate, Framing, Provider
+from spendgate.core.route import Candidate, Provider
 from spendgate.core.usage import Usage, UsageReport
 from spendgate.errors import CostBoundUnknown, RefusalFacts
 
-# Providers print JSON again, indented at worst: measured at most 2.0 tokens a compact byte.
-JSON_FACTOR: Final = 2
 # Values that cost what the plain price says: "global" is Anthropic's inference_geo without a surcharge.
 _PLAIN: Final = {
     "geo": frozenset({"global", "not_available"}),
@@ -115,16 +120,6 @@ def largest_cap_that_fits(
 
     caps = range(1, max(below, 1))
     return bisect_right(caps, False, key=overflows) or None  # noqa: FBT003
-
-
-def input_tokens_max(facts: RequestFacts, framing: Framing, context_tokens: int | None) -> int:
-    """Return the most input tokens that the provider can count: bytes and framing, never more than the context."""
-    tokens = facts.text_bytes + JSON_FACTOR * facts.json_bytes + framing.request + framing.part * facts.parts
-    tokens += facts.hidden_tokens
-    if facts.tools or facts.structured:
-        tokens += framing.tooling + framing.tool * facts.tools
-    # Each of several inputs is read in a context of its own.
-    return tokens if context_tokens is None else min(tokens, context_tokens * facts.inputs)
 
 
 def settled_cost(report: UsageReport, usage: Usage, quote: Quote, *, start: datetime, end: datetime) -> Picodollars:

@@ -8,9 +8,11 @@ from spendgate.core.kind import kind_of
 from spendgate.core.media import SOUND, Media, filling, media_tokens
 from spendgate.core.price import PriceRow, Rates
 from spendgate.core.request import RequestFacts
-from spendgate.core.route import Candidate, Provider
+from spendgate.core.route import Candidate, Framing, Provider
 from spendgate.errors import CostBoundUnknown, RefusalFacts
 
+# Providers print JSON again, indented at worst: measured at most 2.0 tokens a compact byte.
+JSON_FACTOR: Final = 2
 _NAMES: Final = {
     "document": "a document",
     "audio": "sound",
@@ -26,6 +28,16 @@ SEARCHES_ALWAYS: Final = frozenset(
         "gpt-4o-mini-search-preview", "gpt-4o-mini-search-preview-2025-03-11",
     }
 )  # fmt: skip
+
+
+def input_tokens_max(facts: RequestFacts, framing: Framing, context_tokens: int | None) -> int:
+    """Return the most input tokens that the provider can count: bytes and framing, never more than the context."""
+    tokens = facts.text_bytes + JSON_FACTOR * facts.json_bytes + framing.request + framing.part * facts.parts
+    tokens += facts.hidden_tokens
+    if facts.tools or facts.structured:
+        tokens += framing.tooling + framing.tool * facts.tools
+    # Each of several inputs is read in a context of its own.
+    return tokens if context_tokens is None else min(tokens, context_tokens * facts.inputs)
 
 
 def input_bound(facts: RequestFacts, candidate: Candidate, rows: Sequence[PriceRow], *, measured: int) -> int:
