@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from tests.simulation.books import Books
+from tests.simulation.founding import ALLOWED
 from tests.simulation.records import (
-    CONFIG,
-    LEDGER,
     Held,
     Item,
     Place,
     counter_name,
+    key_place,
     limits_at,
     limits_in,
     parsed,
@@ -39,14 +39,15 @@ class Admissions:
         """Judge one, by the policies that stood; ``latest`` is the latest time that any clock has shown."""
         self._latest = latest
         self._identified(held)
+        self._asked(held)
+        held.searches_max = self._searches(held, policies)
         self._counted(held, policies)
         self._limited(held, policies)
 
     def _identified(self, held: Held) -> None:
         """The budget is that of the key as it stands this moment, and the key is good."""
         call = held.actor.call
-        table = LEDGER if call.minted else CONFIG
-        key = self._seen.get((table, (f"KEY#{call.key_hash}", "KEY")))
+        key = self._seen.get(key_place(call.key_hash, minted=call.minted))
         if key is None:
             self.fault("G10", f"{held.actor.name} is admitted with a key that is not there")
             return
@@ -72,8 +73,29 @@ class Admissions:
                 self.fault("G6", f"idempotency key {held.idempotency} of {held.path} is used for two reservations")
 
     def _key_above(self, key_hash: str) -> Item | None:
-        key = (f"KEY#{key_hash}", "KEY")
-        return self._seen.get((CONFIG, key)) or self._seen.get((LEDGER, key))
+        return next(filter(None, (self._seen.get(key_place(key_hash, minted=one)) for one in (False, True))), None)
+
+    def _asked(self, held: Held) -> None:
+        """What is held is what the request says of itself."""
+        call = held.actor.call
+        if not call.sound:
+            self.fault("G7", f"{held.actor.name} is admitted with a broken request")
+        if held.asked["requests"] != 1 or held.asked["tool_calls"] != call.wants.results:
+            self.fault("G9", f"{held.id} holds {held.asked} for one request with {call.wants.results} results of tools")
+
+    def _searches(self, held: Held, policies: Mapping[str, Item]) -> int:
+        """Return how often the provider may search: as the nearest budget says, or the route where none does."""
+        searches: int | None = held.actor.call.wants.searches
+        if searches is None:
+            return 0
+        said = [policy["allow"]["M"] for policy in policies.values() if "allow" in policy]
+        named = [int(one["web_search"]["N"]) for one in said if "web_search" in one]
+        allowed = named[-1] if named else ALLOWED.get(held.actor.call.route, 0)
+        if not allowed or searches > allowed:
+            self.fault(
+                "G7", f"{held.actor.name} may search {searches or 'any number of'} times, and {allowed} are allowed"
+            )
+        return searches or allowed
 
     def _counted(self, held: Held, policies: Mapping[str, Item]) -> None:
         """It counts on what is always counted, and on all that is limited, by its own time."""

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from spendgate.errors import Refused
 from tests.simulation.admissions import Admissions
 from tests.simulation.books import Books
+from tests.simulation.egress import Egress
+from tests.simulation.endings import Changes, Endings
 from tests.simulation.records import (
     CONFIG,
     LEDGER,
@@ -33,18 +34,8 @@ from tests.simulation.records import (
 )
 
 if TYPE_CHECKING:
-    import httpx
-
     from tests.simulation.actors import Actor, Process
-    from tests.simulation.providers import Arrival
     from tests.simulation.world import World
-
-_NEXT: Final[Mapping[str, tuple[str, ...]]] = {
-    "in_flight": ("unknown", "settled", "released", "charged"),
-    "unknown": ("settled", "released", "charged"),
-}
-# What a sweeper waits for before it charges; docs/ledger.md.
-CHARGE_AFTER: Final = timedelta(hours=72)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +63,9 @@ class Auditor:
         self._seen: dict[Place, Item] = {}
         self._books = Books(self.fault)
         self._admissions = Admissions(self.fault, self.held, self._seen, self._books)
+        self._endings = Endings(self.fault, self.held, self._books, self.outcomes, world.prices_of)
+        self.egress = Egress(self.fault, self.by_call, self._seen, self.outcomes)
         self._latest = datetime.min.replace(tzinfo=UTC)
-        self.overbilled: set[str] = set()
 
     def fault(self, guarantee: str, told: str) -> None:
         """Keep a finding."""
@@ -122,7 +114,7 @@ class Auditor:
         place: Place,
         old: Item | None,
         new: Item | None,
-        changes: Mapping[Place, tuple[Item | None, Item | None]],
+        changes: Changes,
         budgets: dict[str, None],
         *,
         late: bool,
@@ -136,7 +128,7 @@ class Auditor:
             held = self._reserved(actor, process, new, changes, late=late)
             budgets.update(dict.fromkeys(held.budgets))
         else:
-            budgets.update(dict.fromkeys(self._moved(actor, process, old, new, changes).budgets))
+            budgets.update(dict.fromkeys(self._endings.moved(actor, process, old, new, changes).budgets))
 
     def _run_begins(self, actor: Actor, path: str, run: Item) -> None:
         """A run has what its budget's policy gives to each, or less."""
@@ -156,7 +148,7 @@ class Auditor:
         actor: Actor,
         process: Process,
         item: Item,
-        changes: Mapping[Place, tuple[Item | None, Item | None]],
+        changes: Changes,
         *,
         late: bool,
     ) -> Held:
@@ -194,144 +186,7 @@ class Auditor:
         self._books.reserved(held)
         return held
 
-    # -- a reservation moves
-
-    def _moved(
-        self,
-        actor: Actor,
-        process: Process,
-        old: Item,
-        new: Item,
-        changes: Mapping[Place, tuple[Item | None, Item | None]],
-    ) -> Held:
-        held = self.held[new["id"]["S"]]
-        before, after = held.state, text(new, "state") or ""
-        for name in ("path", "asked", "holds", "quotes", "created_at", "deadline", "fingerprint"):
-            if old.get(name) != new.get(name):
-                self.fault("G6", f"{name} of {held.id} changes")
-        if before == after:
-            if not held.open:
-                self.fault("G6", f"{actor.name} writes to {held.id}, which is {before} already")
-            return held
-        if after not in _NEXT.get(before, ()):
-            self.fault("G6", f"{actor.name} makes {held.id} {after}, which was {before}")
-            return held
-        self.outcomes[after] += 1
-        if not text(new, "reason"):
-            self.fault("G5", f"{held.id} is {after} and nothing says why")
-        held.state = after
-        if after == "unknown":
-            self._books.unknown(held)
-            for one in new.get("stops_on_unknown", {"L": []})["L"]:
-                _, budget = changes.get((LEDGER, (f"BUDGET#{one['S']}", "BUDGET")), (None, None))
-                if budget is None or "stop" not in budget:
-                    self.fault("G1", f"{held.id} is unknown, and {one['S']} goes on")
-            return held
-        held.actual = amounts(new.get("actual", {"M": {}}))
-        self._ended(actor, process, held, before, changes)
-        return held
-
-    def _ended(
-        self,
-        actor: Actor,
-        process: Process,
-        held: Held,
-        before: str,
-        changes: Mapping[Place, tuple[Item | None, Item | None]],
-    ) -> None:
-        self._books.ended(held, before)
-        usd = held.actual["usd"]
-        if held.actual["requests"] != 1:
-            self.fault("G9", f"{held.id} has ended and does not count as one request")
-        if usd < held.owed:
-            self.fault("G8", f"{held.id} is {held.state} at {usd} by {actor.name}; {held.billed} were billed")
-        self._lawful(actor, process, held)
-        _, leaf = changes.get((LEDGER, (f"BUDGET#{held.path}", "BUDGET")), (None, None))
-        if usd > held.asked["usd"] and not held.unpriced:
-            self.overbilled.add(held.id)
-            if leaf is None or "stop" not in leaf:
-                self.fault("G1", f"{held.id} broke its bound, and {held.path} goes on")
-            if not any(pk == "BLOCK" for _, (pk, _) in changes):
-                self.fault("G1", f"{held.id} broke its bound, and nothing is blocked")
-        spent = sum(
-            number(after, "cost") - number(was or {}, "cost")
-            for (_, (pk, _)), (was, after) in changes.items()
-            if pk == f"USAGE#{held.path}" and after is not None
-        )
-        if spent != usd:
-            self.fault("G9", f"the usage record of {held.path} grew by {spent} with {held.id}, which came to {usd}")
-
-    def _lawful(self, actor: Actor, process: Process, held: Held) -> None:
-        """What ends a reservation is a bill, a proof, or a charge in full; never time alone."""
-        usd, asked = held.actual["usd"], held.asked["usd"]
-        match held.state:
-            case "released":
-                if usd != 0:
-                    self.fault("G6", f"{held.id} is released and came to {usd}")
-                if any(not one.proves for one in held.arrivals) and actor.kind != "operator":
-                    self.fault("G5", f"{actor.name} releases {held.id} without a proof")
-                if actor.kind not in ("call", "message", "operator"):
-                    self.fault("G5", f"{actor.name} releases {held.id}")
-            case "charged":
-                if usd != asked:
-                    self.fault("G6", f"{held.id} is charged at {usd} and held {asked}")
-                if actor.kind == "sweep" and process.clock() < held.deadline + CHARGE_AFTER:
-                    self.fault("G5", f"{actor.name} charges {held.id} before its time")
-            case _:
-                last = held.arrivals[-1] if held.arrivals else None
-                if last is None and actor.kind != "operator":
-                    self.fault("G6", f"{held.id} is settled and nothing was sent")
-                if (
-                    last is not None
-                    and last.fair
-                    and not held.unpriced
-                    and usd not in self._world.prices_of(held, last)
-                ):
-                    self.fault("G6", f"{held.id} is settled at {usd}; {last.billed} were billed and said so")
-
-    # -- providers and callers
-
-    def attempted(self, actor: Actor) -> None:
-        """A connection to a provider is about to be made for a call."""
-        held = self._sent_for(actor)
-        if held is not None:
-            if held.attempts and not held.failover:
-                self.fault("G3", f"{actor.name} tries a further candidate, and no budget opts in")
-            held.attempts += 1
-
-    def _sent_for(self, actor: Actor) -> Held | None:
-        """Return the reservation that a call is sent under: the last, unless that was written when nobody waited any more."""
-        mine = self.by_call.get(actor.number, [])
-        return next((one for one in reversed(mine) if not one.late), mine[-1] if mine else None)
-
-    def arrived(self, actor: Actor, process: Process, arrival: Arrival, request: httpx.Request) -> None:
-        """A request that can be billed has reached a provider."""
-        held = self._sent_for(actor)
-        if held is None:
-            self.fault("G2", f"{actor.name} reaches {arrival.provider} without a reservation")
-            return
-        # A sweeper whose clock is ahead may have called it unknown already; the money is held all the same.
-        if not held.open:
-            self.fault("G2", f"{actor.name} reaches {arrival.provider} and {held.id} is {held.state}")
-        if held.arrivals and not (held.failover and all(one.proves for one in held.arrivals)):
-            self.fault("G3", f"{actor.name} reaches {arrival.provider} a second time")
-        if not arrival.over and not held.unpriced and arrival.billed > held.asked["usd"]:
-            self.fault("G8", f"{actor.name} is billed {arrival.billed} and holds {held.asked['usd']}")
-        told = b"".join(value for _, value in request.headers.raw) + request.content
-        if actor.call.secret.encode() in told:
-            self.fault("G10", f"{actor.name}'s own key leaves")
-        held.arrivals.append(arrival)
-
-    def refused(self, actor: Actor, refused: Refused) -> None:
-        """A call has got no answer from a provider."""
-        self.outcomes[refused.code] += 1
-        arrivals = [one for held in self.by_call.get(actor.number, ()) for one in held.arrivals]
-        if actor.process.dead:
-            return
-        if refused.code == "internal_fault":
-            self.fault("a fault", f"{actor.name}: {refused} {refused.__cause__!r}")
-        elif refused.code not in ("outcome_unknown", "provider_unreachable", "provider_refused_us") and arrivals:
-            self.fault("G2", f"{actor.name} is refused ({refused.code}) and was sent")
+    # -- the end
 
     def finished(self) -> None:
         """All faults are over, and the sweeper has come long after: nothing is held any more."""

@@ -8,19 +8,21 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Final
 
+from tests.simulation.wants import SPOKEN, Wants, said, wants_of
+
 # The gateway's dialect, and the routes that speak it.
 ROUTES: Final[Mapping[str, tuple[str, ...]]] = {
-    "openai": ("gpt", "two", "router", "two", "bare"),
-    "openai-responses": ("oai", "router", "gpt"),
+    "openai": ("gpt", "two", "router", "two", "bare", "latest", "gpt-rich", "gpt-rich"),
+    "openai-responses": ("oai", "router", "gpt", "latest", "oai-rich", "oai-rich"),
     "openai-completions": ("gpt",),
     "openai-embeddings": ("gpt",),
-    "anthropic": ("claude", "claude", "claude-there"),
-    "gemini": ("gemini",),
-    "gemini-stream": ("gemini",),
+    "anthropic": ("claude", "claude", "claude-there", "claude-rich", "claude-rich"),
+    "gemini": ("gemini", "gemini-rich"),
+    "gemini-stream": ("gemini", "gemini-rich"),
     "gemini-embeddings": ("gemini",),
     "gemini-batch-embeddings": ("gemini",),
-    "bedrock-converse": ("converse",),
-    "bedrock-converse-stream": ("converse",),
+    "bedrock-converse": ("converse", "converse-rich"),
+    "bedrock-converse-stream": ("converse", "converse-rich"),
 }
 _DIALECTS: Final = (
     *ROUTES,
@@ -46,16 +48,21 @@ class Ask:
     headers: Mapping[str, str]
     query: str
     path: Mapping[str, str]
+    wants: Wants
     sound: bool = True
 
 
-def ask_of(random: Random, mark: str) -> Ask:
-    """Draw a request whose text begins with a mark, by which the provider knows the call."""
-    dialect = random.choice(_DIALECTS)
+def ask_of(random: Random, mark: str, *, dialect: str | None = None) -> Ask:
+    """Draw a request, of a dialect or of any, whose text begins with a mark."""
+    dialect = dialect or random.choice(_DIALECTS)
     route = random.choice(ROUTES[dialect])
     wanted = random.choice((0, 1, 5, 20, 60, 200, 900))
+    wants = wants_of(random, dialect, route)
     text = f"{mark} [[output:{wanted}]] " + "x" * random.choice((0, 10, 60, 400, 1500))
-    body, query, path = _form(dialect, random, route, text, random.choice(_CAPS))
+    if wants.tools and random.random() < 0.5:
+        # Which the provider takes for a word to call one.
+        text += " tool"
+    body, query, path = _form(dialect, random, route, text, random.choice(_CAPS), wants)
     headers = {"content-type": "application/json"}
     if dialect == "anthropic":
         headers["anthropic-version"] = "2023-06-01"
@@ -64,19 +71,20 @@ def ask_of(random: Random, mark: str) -> Ask:
     raw, sound = json.dumps(body).encode(), True
     if random.random() < 0.04:
         raw, sound = _spoilt(random, body), False
-    return Ask(dialect=dialect, route=route, raw=raw, headers=headers, query=query, path=path, sound=sound)
+    return Ask(dialect=dialect, route=route, raw=raw, headers=headers, query=query, path=path, wants=wants, sound=sound)
 
 
 def _form(
-    dialect: str, random: Random, route: str, text: str, cap: int | None
+    dialect: str, random: Random, route: str, text: str, cap: int | None, wants: Wants
 ) -> tuple[dict[str, Any], str, dict[str, str]]:
     if dialect.startswith(_IN_PATH):
         query = "alt=sse" if dialect == "gemini-stream" and random.random() < 0.6 else ""
-        return _with_model_in_path(dialect, route, text, cap), query, {"model": route}
+        return _with_model_in_path(dialect, route, text, cap, wants), query, {"model": route}
     body: dict[str, Any] = {"model": route}
+    if dialect in SPOKEN:
+        body |= said(dialect, text, wants)
     match dialect:
         case "openai":
-            body["messages"] = [{"role": "user", "content": text}]
             _capped(body, random.choice(("max_tokens", "max_completion_tokens")), cap)
             _streams(body, random)
             if body.get("stream") and random.random() < 0.5:
@@ -84,7 +92,6 @@ def _form(
             if random.random() < 0.1:
                 body["n"] = 2
         case "openai-responses":
-            body["input"] = text
             _capped(body, "max_output_tokens", cap)
             _streams(body, random)
         case "openai-completions":
@@ -93,24 +100,23 @@ def _form(
         case "openai-embeddings":
             body["input"] = [text, "y"]
         case _:
-            body |= {"max_tokens": cap or 128, "messages": [{"role": "user", "content": text}]}
+            body["max_tokens"] = cap or 128
             _streams(body, random)
     return body, "", {}
 
 
-def _with_model_in_path(dialect: str, route: str, text: str, cap: int | None) -> dict[str, Any]:
-    parts = [{"text": text}]
+def _with_model_in_path(dialect: str, route: str, text: str, cap: int | None, wants: Wants) -> dict[str, Any]:
     match dialect:
         case "gemini-embeddings":
-            return {"content": {"parts": parts}}
+            return {"content": {"parts": [{"text": text}]}}
         case "gemini-batch-embeddings":
-            return {"requests": [{"model": f"models/{route}", "content": {"parts": parts}}]}
+            return {"requests": [{"model": f"models/{route}", "content": {"parts": [{"text": text}]}}]}
         case "gemini" | "gemini-stream":
-            body: dict[str, Any] = {"contents": [{"role": "user", "parts": parts}]}
-            return body if cap is None else body | {"generationConfig": {"maxOutputTokens": cap}}
+            config = "generationConfig", "maxOutputTokens"
         case _:
-            body = {"messages": [{"role": "user", "content": parts}]}
-            return body if cap is None else body | {"inferenceConfig": {"maxTokens": cap}}
+            config = "inferenceConfig", "maxTokens"
+    body = said(dialect, text, wants)
+    return body if cap is None else body | {config[0]: {config[1]: cap}}
 
 
 def _capped(body: dict[str, Any], name: str, cap: int | None) -> None:

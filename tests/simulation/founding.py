@@ -6,19 +6,22 @@ import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
 from spendgate.core.budget import BudgetPolicy, Limit, RunPolicy
 from spendgate.core.event import Event
 from spendgate.core.key import Key
-from spendgate.core.price import PriceRow, RateCard, Rates
+from spendgate.core.price import PriceRow, RateCard, Rates, Tier
 from spendgate.core.route import Candidate, Route
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.transact import Timing
+from tests.simulation.bills import CONTEXT, IMAGE_MAX, LONG_ABOVE, LONG_PERCENT, PLACES, SEARCH_FEE, TIERS, Tariff
 from tests.simulation.providers import PROVIDERS
 from tests.simulation.records import CONFIG, LEDGER
+from tests.simulation.wants import RICH
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
 # Picodollars a token, in and out: 2.50 and 10 USD a million, and a dearer model.
 PLAIN: Final = (2_500_000, 10_000_000)
 DEAR: Final = (5_000_000, 25_000_000)
+CHEAP: Final = (1_000_000, 30_000_000)
 _LONG_AGO: Final = datetime(2026, 1, 1, tzinfo=UTC)
 _ROUTES: Final = {
     "gpt": (("gpt", "m"),),
@@ -37,7 +41,17 @@ _ROUTES: Final = {
     "claude-there": (("claude-there", "anthropic.claude-m"),),
     "gemini": (("gemini", "m"),),
     "converse": (("converse", "anthropic.claude-m"),),
+    # Another name of a model, under which its rows are found; and one that is another model's name too.
+    "latest": (("gpt", "latest"),),
+    "gpt-rich": (("gpt", "rich"),),
+    "oai-rich": (("oai", "rich"),),
+    "claude-rich": (("claude", "rich"),),
+    "gemini-rich": (("gemini", "rich"),),
+    "converse-rich": (("converse", "anthropic.claude-rich"),),
 }
+_ALIASES: Final = {"m": ("latest", "dear")}
+# How often a call may search where no budget says anything.
+ALLOWED: Final = {"gpt-rich": 1, "claude-rich": 2, "gemini-rich": 2}
 # What a call of middling size is bounded by; limits are some of these.
 _UNIT: Final = 3_000_000_000
 _PATHS: Final = ("a", "a/b", "a/b/c", "a/d", "e", "e/f")
@@ -64,8 +78,8 @@ class Founded:
     paths: list[str]
     keys: list[Opened]
     with_runs: set[str] = field(default_factory=set)
-    # (provider, model) to the instants from which rates are in force.
-    prices: dict[tuple[str, str], list[tuple[datetime, tuple[int, int]]]] = field(default_factory=dict)
+    # (provider, model) to the instants from which tariffs are in force.
+    prices: dict[tuple[str, str], list[tuple[datetime, Tariff]]] = field(default_factory=dict)
 
 
 def found(world: World) -> Founded:
@@ -79,9 +93,10 @@ def found(world: World) -> Founded:
         config.put_provider(provider, event)
     for name, candidates in _ROUTES.items():
         listed = tuple(Candidate(provider=provider, model=model) for provider, model in candidates)
-        config.put_route(Route(name=name, candidates=listed), event)
+        allow = (("web_search", ALLOWED[name]),) if name in ALLOWED else ()
+        config.put_route(Route(name=name, candidates=listed, allow=allow), event)
         for one in listed:
-            if one.model != "bare" and (one.provider, one.model) not in made.prices:
+            if one.model not in ("bare", "latest") and (one.provider, one.model) not in made.prices:
                 add_price(config, made, one, DEAR if one.model == "dear" else PLAIN, _LONG_AGO, event)
     for path in _PATHS[: random.randrange(2, len(_PATHS) + 1)]:
         policy = _policy(random, path)
@@ -103,45 +118,78 @@ def add_price(
     config: Config, made: Founded, one: Candidate, rates: tuple[int, int], at: datetime, event: Event
 ) -> None:
     """Add a price row, and write down when it comes into force."""
-    into, out = rates
-    card = RateCard(
-        rates=Rates(input=into, cache_read=into // 10, cache_write=into, cache_write_long=2 * into, output=out)
-    )
+    tariff = Tariff(*rates, rich=one.model.endswith(RICH))
+    service = tuple((tier, _card(tariff, percent)) for tier, percent in TIERS.items() if tier != "standard")
     row = PriceRow(
         provider=one.provider,
         model=one.model,
         valid_from=at,
-        card=card,
-        context_tokens=100_000,
+        card=_card(tariff, 100),
+        service=service if tariff.rich else (),
+        factors=(("geo", "us", PLACES["us"] * 10_000),) if tariff.rich and one.provider == "claude" else (),
+        fees=(("web_search", SEARCH_FEE),) if tariff.rich else (),
+        context_tokens=CONTEXT if tariff.rich else 100_000,
         output_tokens_max=2048,
+        image_tokens_max=IMAGE_MAX if tariff.rich else None,
+        aliases=_ALIASES.get(one.model, ()),
     )
-    made.prices.setdefault((one.provider, one.model), []).append((at, rates))
+    made.prices.setdefault((one.provider, one.model), []).append((at, tariff))
     config.add_price(row, event)
 
 
-def rates_at(made: Founded, provider: str, model: str, at: datetime) -> tuple[int, int]:
-    """Return the rates in force."""
-    rows = made.prices.get((provider, model), [(_LONG_AGO, PLAIN)])
-    return max(row for row in rows if row[0] <= at)[1]
+def _card(tariff: Tariff, percent: int) -> RateCard:
+    """Return the rates of a service tier as a price row has them."""
+    plain = Rates(
+        input=tariff.fresh * percent // 100,
+        cache_read=tariff.read * percent // 100,
+        cache_write=tariff.written * percent // 100,
+        cache_write_long=tariff.written_long * percent // 100,
+        output=tariff.out * percent // 100,
+        audio_input=tariff.sound * percent // 100 if tariff.rich else None,
+    )
+    if not tariff.rich:
+        return RateCard(rates=plain)
+    return RateCard(rates=plain, tiers=(Tier(above=LONG_ABOVE, rates=_dearer(plain)),))
 
 
-def rates_between(
-    made: Founded, provider: str, model: str, start: datetime, end: datetime
-) -> Iterable[tuple[int, int]]:
-    """Return all rates in force at some time between."""
-    rows = made.prices.get((provider, model), [(_LONG_AGO, PLAIN)])
-    yield rates_at(made, provider, model, start)
-    yield from (rates for at, rates in rows if start < at <= end + timedelta(minutes=5))
+def _dearer(rates: Rates) -> Rates:
+    return Rates(
+        input=rates.input * LONG_PERCENT // 100,
+        cache_read=rates.cache_read * LONG_PERCENT // 100,
+        cache_write=rates.cache_write * LONG_PERCENT // 100,
+        cache_write_long=rates.cache_write_long * LONG_PERCENT // 100,
+        output=rates.output * LONG_PERCENT // 100,
+        audio_input=(rates.audio_input or 0) * LONG_PERCENT // 100,
+    )
+
+
+def tariff_at(made: Founded, provider: str, model: str, at: datetime) -> Tariff:
+    """Return the tariff in force."""
+    return max((row for row in _rows(made, provider, model) if row[0] <= at), key=itemgetter(0))[1]
+
+
+def tariffs_between(made: Founded, provider: str, model: str, start: datetime, end: datetime) -> Iterable[Tariff]:
+    """Return all tariffs in force at some time between."""
+    yield tariff_at(made, provider, model, start)
+    rows = _rows(made, provider, model)
+    yield from (tariff for at, tariff in rows if start < at <= end + timedelta(minutes=5))
+
+
+def _rows(made: Founded, provider: str, model: str) -> list[tuple[datetime, Tariff]]:
+    """Return the rows of a model, by its own name before another's other name; any where it has no price."""
+    named = next((name for name, others in _ALIASES.items() if model in others), model)
+    nobody = [(_LONG_AGO, Tariff(*PLAIN))]
+    return made.prices.get((provider, model)) or made.prices.get((provider, named)) or nobody
 
 
 def limits_of(random: Random, scale: int) -> tuple[Limit, ...]:
     """Draw limits: some tight, some wide, now and then none."""
     found: dict[tuple[str, str], Limit] = {}
     for _ in range(random.choice((0, 1, 1, 2, 3))):
-        measure: Any = random.choice(("usd", "usd", "usd", "requests", "tokens"))
+        measure: Any = random.choice(("usd", "usd", "usd", "usd", "requests", "tokens", "tool_calls"))
         windows = ("request", "minute", "hour", "hour", "day", "month", "life")
         window: Any = random.choice(windows)
-        most = {"usd": _UNIT * scale, "requests": 4 * scale, "tokens": 1500 * scale}[measure]
+        most = {"usd": _UNIT * scale, "requests": 4 * scale, "tokens": 1500 * scale, "tool_calls": 2 * scale}[measure]
         least = 0 if random.random() < 0.1 else most // 3
         found[measure, window] = Limit(measure=measure, window=window, maximum=random.randrange(least, most + 1))
     return tuple(found.values())
@@ -157,6 +205,7 @@ def _policy(random: Random, path: str) -> BudgetPolicy:
         default_output_tokens=random.choice((None, 200)),
         failover=random.random() < 0.3,
         stop_on_unknown=random.random() < 0.06,
+        allow=random.choice(((), (), (("web_search", 2),), (("web_search", 0),))),
     )
     if random.random() < 0.4:
         policy = replace(policy, runs=_runs(random))

@@ -21,8 +21,10 @@ from spendgate.store.queue import SettlementQueue
 from tests.simulation.actors import Actor, Process
 from tests.simulation.callers import ask_of
 from tests.simulation.doors import QueueDoor
-from tests.simulation.providers import SECRET, SimulatedPool
+from tests.simulation.providers import SECRET
+from tests.simulation.transport import SimulatedPool
 from tests.simulation.virtual import ACTOR, SECOND, Killed
+from tests.simulation.wants import Wants
 
 if TYPE_CHECKING:
     from spendgate.calls import Reply
@@ -37,8 +39,13 @@ class Called:
     secret: str
     minted: bool
     run: str | None
-    # Whether the caller hears anything, so that its end is to be judged.
+    dialect: str
+    route: str
+    wants: Wants
+    # Whether there is nothing wrong with the request.
     sound: bool
+    # Whether its key was revoked before it asked.
+    was_dead: bool = False
 
 
 class Log:
@@ -54,7 +61,7 @@ class Log:
     def exception(self, message: str, /, **fields: Any) -> None:
         """Take an exception that is being handled."""
         error = sys.exception()
-        if not self._process.dead and not isinstance(error, Killed):
+        if not self._process.dead and not isinstance(error, (Killed, GeneratorExit)):
             self._world.auditor.fault("a fault", f"{ACTOR.get().name} logs {message!r}: {error!r} {fields}")
 
 
@@ -119,7 +126,16 @@ async def _call(world: World, actor: Actor, function: Function) -> None:
         actor.dies_at = random.randrange(1, 40)
     secret = opened.secret if random.random() > 0.01 else "sg-" + "0" * 40
     idempotency_key = f"key-{random.randrange(6)}" if random.random() < 0.06 else None
-    actor.call = Called(key_hash=opened.hash, secret=secret, minted=opened.minted, run=run, sound=ask.sound)
+    actor.call = Called(
+        key_hash=opened.hash,
+        secret=secret,
+        minted=opened.minted,
+        run=run,
+        dialect=ask.dialect,
+        route=ask.route,
+        wants=ask.wants,
+        sound=ask.sound,
+    )
     call = Call(
         dialect=DIALECTS[ask.dialect],
         raw=ask.raw,
@@ -143,8 +159,55 @@ async def _call(world: World, actor: Actor, function: Function) -> None:
         await _listen(world, actor, reply)
     except Refused as refused:
         world.tell(actor, f"is refused: {refused.code}")
-        world.auditor.refused(actor, refused)
+        world.auditor.egress.refused(actor, refused)
     except (Killed, asyncio.CancelledError):
+        world.tell(actor, "hears nothing")
+
+
+def start_count(world: World, actor: Actor) -> None:
+    """Let a caller have tokens counted, which costs nothing."""
+    function = world.gateways.one(actor.random)
+    actor.process = function.process
+    token = ACTOR.set(actor)
+    try:
+        world.loop.create_task(_count(world, actor, function))
+    finally:
+        ACTOR.reset(token)
+
+
+async def _count(world: World, actor: Actor, function: Function) -> None:
+    random = actor.random
+    opened = random.choice(world.founded.keys)
+    dialect = random.choice(("anthropic", "gemini"))
+    ask = ask_of(random, f"#{actor.number}", dialect=dialect)
+    actor.call = Called(
+        key_hash=opened.hash,
+        secret=opened.secret,
+        minted=opened.minted,
+        run=None,
+        dialect=dialect,
+        route=ask.route,
+        wants=ask.wants,
+        sound=ask.sound,
+        was_dead=world.auditor.egress.is_revoked(opened.hash, minted=opened.minted),
+    )
+    call = Call(
+        dialect=DIALECTS[dialect],
+        raw=ask.raw,
+        headers=ask.headers,
+        query="",
+        path=ask.path,
+        secret=opened.secret,
+        request_id=f"request-{actor.number}",
+    )
+    world.step(actor, f"has tokens of {ask.route} counted for {opened.budget}")
+    try:
+        reply = await function.gateway.pass_free(call, DIALECTS[dialect].free[0])
+        world.auditor.outcomes[f"counted {reply.status}"] += 1
+    except Refused as refused:
+        world.tell(actor, f"is refused: {refused.code}")
+        world.auditor.egress.refused(actor, refused)
+    except Killed:
         world.tell(actor, "hears nothing")
 
 
@@ -163,6 +226,10 @@ async def _listen(world: World, actor: Actor, reply: Reply) -> None:
             await world.loop.pause(actor.random.choice((1, 40)) * SECOND)
 
 
+async def _secret(_: str) -> str:
+    return SECRET
+
+
 def _function(world: World, name: str, random: Random) -> Function:
     process = world.process(name, random)
     settings = Settings(
@@ -176,7 +243,7 @@ def _function(world: World, name: str, random: Random) -> Function:
         directory=Directory(config, clock=process.clock, offload=offload, seconds=settings.cache_seconds),
         ledger=ledger,
         pool=SimulatedPool(world, process),
-        secrets=lambda _: SECRET,
+        secret=_secret,
         fallback=QueuedFallback(SettlementQueue("https://queue.example", lambda: queue), log),
         settings=settings,
         clock=process.clock,

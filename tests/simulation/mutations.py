@@ -120,14 +120,14 @@ MUTANTS: Final = (
     Mutant(
         "sends-anyway",
         "a call is sent although the ledger gave no answer",
-        "spendgate.gateway",
+        "spendgate.admitter",
         "            await asyncio.shield(parts.offload(lambda: parts.fallback.defer(reservation, release)))\n            raise\n",
         "            await asyncio.shield(parts.offload(lambda: parts.fallback.defer(reservation, release)))\n",
     ),
     Mutant(
         "failover",
         "a further candidate is tried though no budget opts in",
-        "spendgate.gateway",
+        "spendgate.admitter",
         "slice(None if any(policy.failover for policy in path) else 1)",
         "slice(None)",
     ),

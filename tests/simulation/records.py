@@ -41,6 +41,7 @@ class Held:
     arrivals: list[Arrival] = field(default_factory=list)
     idempotency: str | None = None
     attempts: int = 0
+    searches_max: int = 0
 
     @property
     def open(self) -> bool:
@@ -65,6 +66,11 @@ class Held:
     @property
     def budgets(self) -> list[str]:
         return prefixes(self.path)
+
+
+def key_place(key_hash: str, *, minted: bool) -> Place:
+    """Return where a key stands: those that callers mint are in the ledger."""
+    return LEDGER if minted else CONFIG, (f"KEY#{key_hash}", "KEY")
 
 
 def prefixes(path: str) -> list[str]:

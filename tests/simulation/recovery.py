@@ -10,6 +10,7 @@ import httpx
 
 from spendgate.providers import recovery
 from tests.simulation.providers import SECRET, Arrival
+from tests.simulation.tellings import whole
 from tests.simulation.virtual import ACTOR, SECOND
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class _Transport(httpx.BaseTransport):
             return httpx.Response(random.choice((404, 404, 500, 429)), json={})
         if "generation" in request.url.path:
             return httpx.Response(200, content=_generation(arrival, response_id))
-        return httpx.Response(200, content=arrival.shape.body(arrival.reply))
+        return httpx.Response(200, content=whole(arrival.shape, arrival.reply, arrival.bill))
 
 
 def _generation(arrival: Arrival, response_id: str) -> bytes:
@@ -52,8 +53,8 @@ def _generation(arrival: Arrival, response_id: str) -> bytes:
         "id": response_id,
         "model": arrival.model,
         "total_cost": "@",
-        "native_tokens_prompt": arrival.work.input_tokens,
-        "native_tokens_completion": arrival.work.output_tokens,
+        "native_tokens_prompt": arrival.bill.taken_in,
+        "native_tokens_completion": arrival.bill.out,
     }
     cost = f"{arrival.billed // 10**12}.{arrival.billed % 10**12:012d}"
     return json.dumps({"data": data}).replace('"@"', cost).encode()

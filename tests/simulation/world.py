@@ -21,6 +21,7 @@ from spendgate.store.transact import Timing
 from tests.simulation import events, founding
 from tests.simulation.actors import Actor, Process, seeded, start_of
 from tests.simulation.auditor import Auditor
+from tests.simulation.bills import Tariff, cost
 from tests.simulation.doors import StoreDoor
 from tests.simulation.gateways import Gateways
 from tests.simulation.memory_store import MemoryStore
@@ -199,16 +200,16 @@ class World:
 
     # -- prices, by arithmetic of our own
 
-    def rates(self, provider: str, model: str, process: Process) -> tuple[int, int]:
-        """Return what a token in and a token out cost at this moment, by the clock of who asks."""
-        return founding.rates_at(self.founded, provider, model, process.clock())
+    def tariff(self, provider: str, model: str, process: Process) -> Tariff:
+        """Return what tokens cost at this moment, by the clock of who asks."""
+        return founding.tariff_at(self.founded, provider, model, process.clock())
 
     def prices_of(self, held: Held, arrival: Arrival) -> set[int]:
         """Return what an answer may come to: by any price that was in force while it was made."""
-        work = arrival.work
-        rows = founding.rates_between(self.founded, arrival.provider, arrival.model, held.created, self.true_time())
-        found = {work.input_tokens * into + work.output_tokens * out for into, out in rows}
-        return found | {arrival.billed}
+        tariffs = founding.tariffs_between(
+            self.founded, arrival.provider, arrival.model, held.created, self.true_time()
+        )
+        return {cost(arrival.bill, tariff) for tariff in tariffs} | {arrival.billed}
 
 
 def _gap(random: Random) -> int:
