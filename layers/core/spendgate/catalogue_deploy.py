@@ -13,6 +13,7 @@ from spendgate.core.alert import CatalogueState
 from spendgate.core.price import PriceRow
 from spendgate.errors import ConfigurationInvalid, Problem
 from spendgate.store.config import Config
+from spendgate.store.usage import claim_usage
 
 LOADER: Final = "catalogue"
 AddMetric = Callable[..., Any]
@@ -42,6 +43,7 @@ def deploy(config: Config, shipped: Sequence[PriceRow], catalogue: Catalogue, *,
     """
     # First: a deployment of code that is older than the data ends here, and is rolled back.
     config.claim_data()
+    claim_usage(config, now)
     rows = deployed_rows(shipped, config.providers(), catalogue)
     report = load(config, rows, now=now, by=LOADER)
     stored = config.all_prices()

@@ -45,6 +45,7 @@ from spendgate.local.welcome import farewell, welcome
 from spendgate.observability import JsonLog
 from spendgate.settings import Settings, read
 from spendgate.store.tables import create_tables
+from spendgate.store.usage import claim_usage
 from spendgate.sweep import SWEEPER, sweep, trim
 from spendgate.wiring import Wired, utc_now, wire
 
@@ -125,6 +126,7 @@ async def running(
         stack.push_async_callback(closing)
         create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
         wired.config.claim_data()
+        claim_usage(wired.config, clock())
         admin = Admin(
             wired.ledger,
             wired.config,

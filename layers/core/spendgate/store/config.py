@@ -38,9 +38,11 @@ if TYPE_CHECKING:
 # Of the data model, docs/data-model.md. It rises with what an older version of the code must not go on with, and with nothing else.
 DATA_VERSION: Final = 1
 _DATA: Final = {"pk": "META#data", "sk": "META"}
-_MANAGED: Final = {"pk": "META#managed", "sk": "META"}
+MANAGED: Final = {"pk": "META#managed", "sk": "META"}
 _ALERTS: Final = {"pk": "META#alerts", "sk": "META"}
-_CATALOGUE: Final = {"pk": "META#catalogue", "sk": "META"}
+CATALOGUE: Final = {"pk": "META#catalogue", "sk": "META"}
+# On an item that each version writes whole: the code that wrote it gives a run's usage record its place in the index.
+PLACES_USAGE: Final = "places_usage"
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,12 +195,12 @@ class Config:
 
     def managed(self) -> frozenset[str]:
         """Return the names that an applied file made: ``key:<name>``, ``route:<name>``, ..."""
-        item = self._get(_MANAGED)
+        item = self._get(MANAGED)
         return frozenset() if item is None else frozenset(item["names"])
 
     def put_managed(self, names: frozenset[str]) -> None:
         """Record the names that the applied file made."""
-        item = encode_item({**_MANAGED, "names": sorted(names)})
+        item = encode_item({**MANAGED, "names": sorted(names)})
         persist(lambda: self.client.put_item(TableName=self.table, Item=item), self.timing)
 
     # -- what people are told ------------------------------------------------------------------------------------------
@@ -214,12 +216,12 @@ class Config:
 
     def catalogue_state(self) -> CatalogueState | None:
         """Return how old the shipped prices are, None where no catalogue was loaded by a deployment."""
-        item = self._get(_CATALOGUE)
+        item = self._get(CATALOGUE)
         return None if item is None else CatalogueState(**{n: item[n] for n in CatalogueState.__dataclass_fields__})
 
     def put_catalogue_state(self, state: CatalogueState) -> None:
         """Write how old the shipped prices are."""
-        item = encode_item({**_CATALOGUE, **asdict(state)})
+        item = encode_item({**CATALOGUE, **asdict(state), PLACES_USAGE: True})
         persist(lambda: self.client.put_item(TableName=self.table, Item=item), self.timing)
 
     # -- the data model ----------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
 from functools import lru_cache
+from hashlib import sha256
 from typing import Any, Final
 
 from spendgate.core.block import PLAIN, Block, Shape
@@ -21,6 +22,7 @@ from spendgate.core.budget import (
     RunPolicy,
     Stop,
     TemporaryLimits,
+    owner,
     parent,
 )
 from spendgate.core.counters import RESERVED, UNKNOWN, Hold
@@ -37,6 +39,7 @@ BLOCKS: Final = "BLOCK"
 RETENTION: Final = timedelta(days=400)
 # Calls go on while temporary limits stand, and each transaction pays for the size of the item that they stand in.
 TEMPORARY_REASON_LENGTH_MAX: Final = 200
+_DIGEST_LENGTH: Final = 32
 
 Item = dict[str, Any]
 Key = dict[str, str]
@@ -60,7 +63,26 @@ def idempotency_key(path: str, key: str) -> Key:
 def usage_key(reservation: Reservation, provider: str, model: str, row_id: str) -> Key:
     """Return the key of the leaf's usage record of the reservation's day."""
     day = f"{reservation.created_at:%Y-%m-%d}"
-    return {"pk": f"USAGE#{reservation.path}", "sk": f"{day}#{provider}#{model}#{row_id}"}
+    return {"pk": usage_partition(reservation.path), "sk": f"{day}#{provider}#{model}#{row_id}"}
+
+
+def usage_partition(path: str) -> str:
+    """Return the partition of a budget's usage records: in the table its own, in index ``tree`` those of its runs."""
+    return f"USAGE#{path}"
+
+
+def usage_place(key: Key) -> Key:
+    """Return where index ``tree`` has the usage record of a run: below the budget that it belongs to, by day.
+
+    Runs come by the thousands and are over: nobody could ask each of them. Any other budget's records are under its own
+    path, and stand in no index. The place never changes, so that only a record's first write is written there, too.
+    """
+    path = key["pk"].removeprefix("USAGE#")
+    if owner(path) == path:
+        return {}
+    # A digest: of one length whatever the names, and no two records have the same, so that reading can go on after any.
+    digest = sha256(f"{path}#{key['sk']}".encode()).hexdigest()[:_DIGEST_LENGTH]
+    return {"tree_pk": usage_partition(owner(path)), "tree_sk": f"{key['sk'].partition('#')[0]}#{digest}"}
 
 
 def block_key(candidate: Candidate, feature: str) -> Key:

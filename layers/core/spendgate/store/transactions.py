@@ -467,7 +467,8 @@ def _usage_update(table: str, reservation: Reservation, resolution: Resolution, 
     if resolution.usage is not None and resolution.state == "settled":
         changes.update({bucket: getattr(resolution.usage, bucket) for bucket in BUCKETS})
         changes.update({f"fee:{kind}": units for kind, units in resolution.usage.fees})
-    return Update(table, items.usage_key(reservation, provider, model, row_id)).add(changes)
+    key = items.usage_key(reservation, provider, model, row_id)
+    return Update(table, key).add(changes).set(items.usage_place(key))
 
 
 def _latch(update: Update, reason: str, reservation: str | None, now: datetime, *, by: str = "spendgate") -> None:
