@@ -38,7 +38,7 @@ from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.secrets import Secrets, secrets_manager
 from spendgate.store.tables import create_tables
-from spendgate.wiring import LoggedFallback, Threads, timing, utc_now
+from spendgate.wiring import LoggedFallback, Threads, reader, timing, utc_now
 
 T = TypeVar("T")
 
@@ -209,14 +209,13 @@ def rig(store_url: str) -> Rig:
     trace: list[str] = []
     stub, offload = StubProvider(trace), Offloading()
     directory = Directory(config, clock=utc_now, offload=offload, seconds=settings.cache_seconds)
+    held = Secrets(environ={"STUB_KEY": "stub-secret"}, manager=lambda: secrets_manager("us-east-1"), clock=utc_now)
     gateway = Gateway(
         Parts(
             directory=directory,
             ledger=ledger,
             pool=StubPool(stub),
-            secrets=Secrets(
-                environ={"STUB_KEY": "stub-secret"}, manager=lambda: secrets_manager("us-east-1"), clock=utc_now
-            ).read,
+            secret=reader(held, offload),
             fallback=LoggedFallback(log),
             settings=settings,
             clock=utc_now,

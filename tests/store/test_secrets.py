@@ -86,3 +86,16 @@ def test_the_real_client_reads_a_secret_of_that_name() -> None:
 def aws_credentials(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "testing")
+
+
+def test_what_is_remembered_is_told_without_asking_anybody() -> None:
+    vault, clock = Vault(name="sk-one"), Clock()
+    secrets = secrets_of(vault, clock, KEY=" sk-env ")
+
+    assert secrets.known("env:KEY") == "sk-env"
+    assert [secrets.known(one) for one in ("secretsmanager:name", "env:OTHER", "vault:name")] == [None] * 3
+    assert vault.asked == 0
+    secrets.read("secretsmanager:name")
+    assert secrets.known("secretsmanager:name") == "sk-one"
+    clock.now += CACHED
+    assert secrets.known("secretsmanager:name") is None

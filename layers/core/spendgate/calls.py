@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -99,7 +99,7 @@ class Parts:
     directory: Directory
     ledger: Ledger
     pool: Pool
-    secrets: Callable[[str], str]
+    secret: Callable[[str], Awaitable[str]]
     fallback: Fallback
     settings: Settings
     clock: Callable[[], datetime]

@@ -116,9 +116,8 @@ class Exchange:
         dialect = self._admitted.call.dialect
         secret = None
         if provider.secret is not None:
-            reference = provider.secret
             try:
-                secret = await self._parts.offload(lambda: self._parts.secrets(reference))
+                secret = await self._parts.secret(provider.secret)
             except LedgerUnavailable as missing:
                 await self._end(unbilled(self._candidate, "the provider's secret is missing"))
                 raise ProviderRefusedUs(str(missing), facts=self._facts()) from missing

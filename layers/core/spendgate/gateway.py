@@ -87,13 +87,14 @@ class Gateway:
                 f"provider {candidate.provider} has no such call that is free",
                 facts=RefusalFacts(next_action="make the call itself: its bound needs no count"),
             )
+        secret = reached.provider.secret
         path = free.upstream_path(request, candidate.model) + (f"?{request.query}" if request.query else "")
         outbound = Outbound(
             kind=kind_of(reached.provider),
             url=reached.provider.base_url.rstrip("/") + path,
             body=free.outgoing(request, candidate.model),
             headers=request.headers,
-            secret=await self._secret(reached.provider.secret),
+            secret=None if secret is None else await self._parts.secret(secret),
             network=network_of(reached.provider),
         )
         life = self._lifetime(call, self._parts.clock())
@@ -314,9 +315,6 @@ class Gateway:
             return run_path(leaf.path, run)
         except ValueError as error:
             raise RequestInvalid(str(error), facts=RefusalFacts(field="x-spendgate-run")) from error
-
-    async def _secret(self, reference: str | None) -> str | None:
-        return None if reference is None else await self._parts.offload(lambda: self._parts.secrets(reference))
 
     async def _refreshed(self, call: Call, caller: Caller, stale: PolicyStale) -> Caller:
         """Return the caller with the policies that the failed conditions showed; the key is read again if it may have

@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from spendgate.calls import NO_METRICS, Fallback, Log, Metrics, Parts
 from spendgate.core.reservation import Reservation, Resolution
-from spendgate.directory import Directory
+from spendgate.directory import Directory, Offload
 from spendgate.gateway import Gateway
 from spendgate.outbox import Outbox
 from spendgate.providers.attempt import Pool
@@ -71,6 +71,16 @@ class LoggedFallback:
         )
 
 
+def reader(held: Secrets, offload: Offload) -> Callable[[str], Awaitable[str]]:
+    """Return what reads a provider's secret: at once where it is remembered, else off the loop."""
+
+    async def secret(reference: str) -> str:
+        known = held.known(reference)
+        return await offload(lambda: held.read(reference)) if known is None else known
+
+    return secret
+
+
 def utc_now() -> datetime:
     """Return the time of the machine."""
     return datetime.now(UTC)
@@ -118,12 +128,12 @@ def wire(
     ledger, config = stores(settings, lambda: metrics.add({"LedgerConflicts": 1}))
     threads = Threads(settings.store_threads)
     directory = Directory(config, clock=clock, offload=threads, seconds=settings.cache_seconds)
-    secrets_read = Secrets(environ=environ, manager=lambda: secrets_manager(settings.region), clock=clock).read
+    held = Secrets(environ=environ, manager=lambda: secrets_manager(settings.region), clock=clock)
     parts = Parts(
         directory=directory,
         ledger=ledger,
         pool=Pool(clock=clock, connect_seconds=settings.connect_seconds_max, idle_seconds=settings.idle_seconds_max),
-        secrets=secrets_read,
+        secret=reader(held, threads),
         fallback=fallback or _fallback(settings, log),
         settings=settings,
         clock=clock,
@@ -135,5 +145,5 @@ def wire(
         metrics=metrics,
     )
     return Wired(
-        gateway=Gateway(parts), ledger=ledger, config=config, directory=directory, recover=recoverer(secrets_read)
+        gateway=Gateway(parts), ledger=ledger, config=config, directory=directory, recover=recoverer(held.read)
     )

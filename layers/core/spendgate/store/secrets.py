@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final, Protocol, cast
 
 import botocore.session
@@ -12,6 +12,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from spendgate.errors import LedgerUnavailable
 
 CACHED: Final = timedelta(seconds=60)
+_NEVER: Final = (datetime.min.replace(tzinfo=UTC), "")
 
 
 class SecretsManager(Protocol):
@@ -42,15 +43,23 @@ class Secrets:
         self._clock = clock
         self._known: dict[str, tuple[datetime, str]] = {}
 
+    def known(self, reference: str) -> str | None:
+        """Return the secret that a reference names where nobody has to be asked for it; None elsewhere."""
+        kind, _, name = reference.partition(":")
+        if kind == "env":
+            return self._environ.get(name, "").strip() or None
+        at, value = self._known.get(name, _NEVER)
+        return value if kind == "secretsmanager" and self._clock() - at < CACHED else None
+
     def read(self, reference: str) -> str:
         """Return the secret that a reference names; LedgerUnavailable, naming the reference, where there is none."""
+        known = self.known(reference)
+        if known is not None:
+            return known
         kind, _, name = reference.partition(":")
         match kind:
             case "env":
-                value = self._environ.get(name, "").strip()
-                if not value:
-                    raise LedgerUnavailable(f"the provider's secret is missing: environment variable {name} is not set")
-                return value
+                raise LedgerUnavailable(f"the provider's secret is missing: environment variable {name} is not set")
             case "secretsmanager":
                 return self._from_manager(name)
             case _:
@@ -58,9 +67,6 @@ class Secrets:
 
     def _from_manager(self, name: str) -> str:
         now = self._clock()
-        known = self._known.get(name)
-        if known is not None and now - known[0] < CACHED:
-            return known[1]
         try:
             value = str(self._manager().get_secret_value(SecretId=name)["SecretString"]).strip()
         except (ClientError, BotoCoreError, KeyError) as error:
