@@ -25,10 +25,12 @@ from benchmarks.load import Connection, Taken, Target, percentile
 from benchmarks.rig import chat_body, key_of_depth, rig
 from spendgate import __version__
 from spendgate.core.money import usd
-from spendgate.local.conformance.at_spendgate import configuration
+from spendgate.local.conformance.at_governer import Governer
+from spendgate.local.conformance.at_hardcap import Hardcap
+from spendgate.local.conformance.at_inferrail import Inferrail
 from spendgate.local.conformance.child import Child, accepts, free_port, running
 from spendgate.local.conformance.driver import MODEL, Cannot, Driver, Setup
-from spendgate.local.conformance.peers import Governer, Hardcap, Inferrail
+from spendgate.local.conformance.spendgate_file import configuration
 from spendgate.local.paths import LOCAL_FILE
 
 ROOT: Final = Path(__file__).parents[1]

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from spendgate.cli.main import cli
 from spendgate.local.conformance.case import Case, Stand
 from spendgate.local.conformance.cases import CASES
-from spendgate.local.conformance.provider import Manner
+from spendgate.local.conformance.manner import Manner
 from spendgate.local.conformance.run import Result, play
 from spendgate.local.conformance.verdict import Kind
 from tests.conformance.leaky import ToyDriver

@@ -133,8 +133,10 @@ def _chosen(groups: Sequence[str], names: Sequence[str]) -> "list[Case]":
 
 
 def _driver(name: str, *, target: str | None, token: str | None, peers: Path | None) -> "Driver":
+    from spendgate.local.conformance.at_governer import Governer  # noqa: PLC0415 - as above
+    from spendgate.local.conformance.at_hardcap import Hardcap  # noqa: PLC0415 - as above
+    from spendgate.local.conformance.at_inferrail import Inferrail  # noqa: PLC0415 - as above
     from spendgate.local.conformance.at_spendgate import Spendgate  # noqa: PLC0415 - as above
-    from spendgate.local.conformance.peers import Governer, Hardcap, Inferrail  # noqa: PLC0415 - as above
 
     if name == "spendgate":
         return Spendgate(url=target, token=token)

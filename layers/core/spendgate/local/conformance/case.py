@@ -12,14 +12,15 @@ import httpx
 from spendgate.core.money import Picodollars, usd
 from spendgate.local.conformance.bill import Terms
 from spendgate.local.conformance.driver import MODEL, Caller, Model, Session, Setup
-from spendgate.local.conformance.provider import OK, Manner, Provider
+from spendgate.local.conformance.manner import OK, Manner
+from spendgate.local.conformance.provider import Provider
+from spendgate.local.conformance.speech import SPEECH, Speech
 
 AT_ONCE_MAX: Final = 48
 # After so many refusals one after the other a limit is taken as reached.
 REFUSALS_IN_A_ROW: Final = 4
 CALLS_MAX: Final = 120
 PATIENCE_SECONDS: Final = 30.0
-PATHS: Final = {"openai": "/v1/chat/completions", "anthropic": "/v1/messages"}
 GROUPS: Final = (
     "concurrency",
     "dense text",
@@ -34,6 +35,8 @@ GROUPS: Final = (
     "windows",
     "hierarchy",
     "refusals",
+    "responses protocol",
+    "gemini protocol",
 )
 
 Body = Mapping[str, Any]
@@ -118,13 +121,18 @@ class Stand:
         self.milliseconds: float | None = None
         self._http = http
 
+    @property
+    def speech(self) -> Speech:
+        """How the case's callers speak."""
+        return SPEECH[self.case.dialect]
+
+    def path(self, template: str | None = None) -> str:
+        """Return the path of a call; some have the model in it."""
+        return (template or self.speech.path).replace("{model}", self.session.asked[MODEL])
+
     def body(self, **fields: Any) -> dict[str, Any]:
         """Return a request of about a tenth of a cent; a field that is None is left out."""
-        document: dict[str, Any] = {
-            "model": self.session.asked[MODEL],
-            "max_tokens": 100,
-            "messages": [{"role": "user", "content": "hello"}],
-        }
+        document = self.speech.body(self.session.asked[MODEL])
         document |= fields
         return {name: value for name, value in document.items() if value is not None}
 
@@ -142,7 +150,7 @@ class Stand:
         began = time.perf_counter()
         try:
             got = self._http.post(
-                f"{self.session.url}{path or PATHS[self.case.dialect]}",
+                f"{self.session.url}{path or self.path()}",
                 content=content,
                 headers=self._headers(caller) | dict(headers or {}),
                 timeout=seconds,
@@ -157,7 +165,7 @@ class Stand:
 
     def leave(self, body: Body, *, after_bytes: int = 1) -> None:
         """Begin a stream and go after its first bytes."""
-        url = f"{self.session.url}{PATHS[self.case.dialect]}"
+        url = f"{self.session.url}{self.path()}"
         content, headers = json.dumps(body).encode(), self._headers(0)
         status, seen = 0, 0
         try:
@@ -186,6 +194,7 @@ class Stand:
         *,
         caller: int = 0,
         headers: Mapping[str, str] | None = None,
+        path: str | None = None,
         most: int = CALLS_MAX,
         seconds: float = PATIENCE_SECONDS,
     ) -> list[Answer]:
@@ -193,7 +202,7 @@ class Stand:
         made: list[Answer] = []
         refusals = 0
         while len(made) < most and refusals < REFUSALS_IN_A_ROW:
-            made.append(self.call(body, caller=caller, headers=headers, seconds=seconds))
+            made.append(self.call(body, caller=caller, headers=headers, path=path, seconds=seconds))
             refusals = 0 if made[-1].served or not made[-1].refused else refusals + 1
         return made
 
@@ -208,12 +217,7 @@ class Stand:
 
     def _headers(self, caller: Caller | int) -> dict[str, str]:
         one = self.session.callers[caller] if isinstance(caller, int) else caller
-        given = {"content-type": "application/json", **one.headers}
+        given = {"content-type": "application/json", **self.speech.headers, **one.headers}
         if one.key:
-            name, value = (
-                ("x-api-key", one.key) if self.case.dialect == "anthropic" else ("authorization", f"Bearer {one.key}")
-            )
-            given[name] = value
-        if self.case.dialect == "anthropic":
-            given["anthropic-version"] = "2023-06-01"
+            given[self.speech.key_header] = f"{self.speech.key_scheme}{one.key}"
         return given

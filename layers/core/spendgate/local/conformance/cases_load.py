@@ -6,12 +6,12 @@ from typing import Any, Final
 from spendgate.core.money import Picodollars
 from spendgate.local.conformance.bill import Terms
 from spendgate.local.conformance.case import Case, Missed, Stand
+from spendgate.local.conformance.dense import SYMBOLS
 from spendgate.local.conformance.driver import Model
-from spendgate.local.conformance.provider import Manner
+from spendgate.local.conformance.manner import Manner
 
 # 0.02 USD a million tokens: a call of ten of them costs a fifth of a microdollar.
 _CHEAP: Final = Picodollars(20_000)
-_SYMBOLS: Final = "{}[]();:$#@!%^&*~|" * 112
 _RARE: Final = "\U00012000\U00013080\U0001f9ff\U0001f9e9" * 250
 _SLOW: Final = Manner(delay_seconds=0.2)
 
@@ -53,18 +53,18 @@ def _prompt(text: str) -> Any:
 
 
 def _tool_schema(stand: Stand) -> None:
-    function = {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}, "title": _SYMBOLS}}
+    function = {"name": "f", "description": "", "parameters": {"type": "object", "properties": {}, "title": SYMBOLS}}
     stand.spend(stand.body(tools=[{"type": "function", "function": function}]), most=20)
 
 
 def _answer_schema(stand: Stand) -> None:
-    schema = {"type": "object", "title": _SYMBOLS, "properties": {}, "additionalProperties": False}
+    schema = {"type": "object", "title": SYMBOLS, "properties": {}, "additionalProperties": False}
     wanted = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
     stand.spend(stand.body(response_format=wanted), most=20)
 
 
 def _arguments(stand: Stand) -> None:
-    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": _SYMBOLS})}}
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": json.dumps({"a": SYMBOLS})}}
     messages = [
         {"role": "user", "content": "x"},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -161,7 +161,7 @@ CASES: Final = (
         name="symbols",
         group="dense text",
         title="a prompt of punctuation, a token a byte",
-        play=_prompt(_SYMBOLS),
+        play=_prompt(SYMBOLS),
         limit="0.05",
         terms=Terms(bytes_a_token=1),
     ),

@@ -30,6 +30,13 @@ class Model:
     name: str = MODEL
     input: Picodollars = RATE
     output: Picodollars = RATE
+    # Of input that a provider reads from its cache; None is the input's own rate.
+    cached: Picodollars | None = None
+
+    @property
+    def cache_read(self) -> Picodollars:
+        """Of input that a provider reads from its cache."""
+        return self.input if self.cached is None else self.cached
 
     @property
     def cache_write(self) -> Picodollars:
@@ -42,9 +49,9 @@ class Setup:
     """What a case needs of a gateway before its first call.
 
     ``limit`` holds for all callers together. With ``shares`` there are so many callers, each below a budget of its own
-    with that limit; without, one. ``runs`` is the limit of each run. ``daily`` and ``requests_a_minute`` are limits beside ``limit``. ``unpriced`` are
-    names that the provider serves and nobody priced. ``call_seconds`` is how long a call may last, where a gateway has
-    such a setting.
+    with that limit; without, one. ``runs`` is the limit of each run. ``daily`` and ``requests_a_minute`` are limits beside
+    ``limit``. ``unpriced`` are names that the provider serves and nobody priced. ``call_seconds`` is how long a call may
+    last, where a gateway has such a setting. ``dialect`` is one of ``speech.SPEECH``.
     """
 
     provider_url: str
@@ -94,7 +101,7 @@ class Session(Protocol):
 
     @property
     def url(self) -> str:
-        """Where it answers: OpenAI's paths are below ``url``/v1, Anthropic's too."""
+        """Where it answers: OpenAI's and Anthropic's paths are below ``url``/v1, Gemini's below ``url``/v1beta."""
         ...
 
     @property

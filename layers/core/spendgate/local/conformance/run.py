@@ -10,6 +10,7 @@ from typing import Final
 import httpx
 
 from spendgate.local.conformance import provider as providers
+from spendgate.local.conformance import provider_app
 from spendgate.local.conformance.case import Case, Missed, Stand
 from spendgate.local.conformance.driver import Books, Cannot, Driver, Session
 from spendgate.local.conformance.provider import Provider
@@ -78,7 +79,7 @@ def _played(driver: Driver, cases: Iterable[Case]) -> Iterator[Result]:
         for case in cases:
             began = time.monotonic()
             try:
-                with providers.running(case.models) as provider:
+                with provider_app.running(case.models) as provider:
                     provider.terms, provider.manner = case.terms, case.manner
                     with driver.session(case.setup(provider.url)) as session:
                         result = _result(case, Stand(case, session, provider, http), began)

@@ -1,15 +1,13 @@
-"""Cases of media, of streams, of providers that fail or lie, and of gateways that end in the middle."""
+"""Cases of providers that fail, lie or break off, and of gateways that end in the middle."""
 
 import contextlib
 import threading
 from typing import Any, Final
 
-from spendgate.local.conformance.bill import Terms
+from spendgate.local.conformance import plays
 from spendgate.local.conformance.case import Case, Missed, Stand
-from spendgate.local.conformance.provider import Manner
+from spendgate.local.conformance.manner import Manner
 
-_PIXEL: Final = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNkYAAAAAYAAjCB0C8AAAAASUVORK5CYII="
-_SLOW_FRAMES: Final = Manner(between_seconds=0.03)
 # Ends of money that the books may say is spent: a provider that says this is not believed.
 _ODD_USAGE: Final = (
     "null",
@@ -25,58 +23,6 @@ _ODD_USAGE: Final = (
     '{"prompt_tokens": 6}',
     '{"prompt_tokens": 6, "completion_tokens": 0.5}',
 )
-
-
-def _parts(*parts: dict[str, Any]) -> Any:
-    def play(stand: Stand) -> None:
-        content = [{"type": "text", "text": "what is this?"}, *parts]
-        stand.spend(stand.body(messages=[{"role": "user", "content": content}]), most=20)
-
-    return play
-
-
-def _hidden(stand: Stand) -> None:
-    stand.spend(stand.body(max_tokens=None, max_completion_tokens=1000, stream=True), most=20)
-
-
-def _cached(stand: Stand) -> None:
-    part = {"type": "text", "text": "seven " * 1334, "cache_control": {"type": "ephemeral"}}
-    stand.spend(stand.body(messages=[{"role": "user", "content": [part]}]), most=20)
-
-
-def _stream(stand: Stand) -> None:
-    stand.spend(stand.body(stream=True), most=24)
-
-
-def _whole(stand: Stand) -> None:
-    stand.spend(most=24)
-
-
-def _leave(stand: Stand) -> None:
-    for _ in range(14):
-        stand.leave(stand.body(stream=True))
-    stand.spend(most=30)
-
-
-def _leave_before(stand: Stand) -> None:
-    for _ in range(14):
-        stand.call(seconds=0.15)
-    stand.provider.manner = Manner()
-    stand.spend(most=30)
-
-
-def _no_usage_wanted(stand: Stand) -> None:
-    stand.spend(stand.body(stream=True, stream_options={"include_usage": False}), most=24)
-
-
-def _each_frame(stand: Stand) -> None:
-    _stream(stand)
-    books = stand.session.books()
-    settled = books.booked - (books.held or 0)
-    if settled * 100 > stand.provider.billed * 101:
-        raise Missed(
-            f"the totals of each frame were added up: {settled} booked for {stand.provider.billed} picodollars"
-        )
 
 
 def _unbilled(stand: Stand) -> None:
@@ -142,140 +88,17 @@ def _odd_usage_streamed(stand: Stand) -> None:
 
 CASES: Final = (
     Case(
-        name="image by address",
-        group="media and hidden tokens",
-        title="an image of 1105 tokens behind a short URL",
-        play=_parts({"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "high"}}),
-        limit="0.04",
-        sends=False,
-    ),
-    Case(
-        name="image in the body",
-        group="media and hidden tokens",
-        title="an image of 1105 tokens in a hundred bytes of base64",
-        play=_parts({"type": "image_url", "image_url": {"url": f"data:image/png;base64,{_PIXEL}", "detail": "high"}}),
-        limit="0.04",
-        sends=False,
-    ),
-    Case(
-        name="sound",
-        group="media and hidden tokens",
-        title="a sound of 3000 tokens in a hundred bytes of base64",
-        play=_parts({"type": "input_audio", "input_audio": {"data": _PIXEL, "format": "wav"}}),
-        limit="0.08",
-        sends=False,
-    ),
-    Case(
-        name="file",
-        group="media and hidden tokens",
-        title="a file of 3000 tokens in a hundred bytes of base64",
-        play=_parts(
-            {"type": "file", "file": {"filename": "a.pdf", "file_data": f"data:application/pdf;base64,{_PIXEL}"}}
-        ),
-        limit="0.08",
-        sends=False,
-    ),
-    Case(
-        name="reasoning unseen",
-        group="media and hidden tokens",
-        title="1000 tokens billed and one shown, with the usage in the stream",
-        play=_hidden,
-        limit="0.045",
-        terms=Terms(to_the_cap=True, hidden=True),
-    ),
-    Case(
-        name="reasoning unseen and unsaid",
-        group="media and hidden tokens",
-        title="1000 tokens billed and one shown, in a stream without usage",
-        play=_hidden,
-        limit="0.045",
-        terms=Terms(to_the_cap=True, hidden=True),
-        manner=Manner(name="no_usage"),
-    ),
-    Case(
-        name="write to the cache",
-        group="media and hidden tokens",
-        title="2000 tokens written to Anthropic's cache, counted beside the input and dearer than it",
-        play=_cached,
-        limit="0.205",
-        dialect="anthropic",
-        terms=Terms(cached=True),
-    ),
-    Case(
-        name="leaving a stream",
-        group="streams and disconnects",
-        title="the caller goes after the first bytes, 14 times; the provider bills the whole",
-        play=_leave,
-        manner=_SLOW_FRAMES,
-    ),
-    Case(
-        name="leaving early",
-        group="streams and disconnects",
-        title="the caller goes before the answer comes, 14 times",
-        play=_leave_before,
-        manner=Manner(delay_seconds=0.5),
-    ),
-    Case(
-        name="stream without usage",
-        group="streams and disconnects",
-        title="the provider never says what a stream used",
-        play=_stream,
-        manner=Manner(name="no_usage"),
-    ),
-    Case(
-        name="answer without usage",
-        group="streams and disconnects",
-        title="the provider never says what an answer used",
-        play=_whole,
-        manner=Manner(name="no_usage"),
-    ),
-    Case(
-        name="usage not wanted",
-        group="streams and disconnects",
-        title="the caller asks for a stream without usage",
-        play=_no_usage_wanted,
-        sends=False,
-    ),
-    Case(
-        name="stream cut",
-        group="streams and disconnects",
-        title="the connection breaks after three frames; the whole is billed",
-        play=_stream,
-        manner=Manner(name="cut"),
-    ),
-    Case(
-        name="error within a stream",
-        group="streams and disconnects",
-        title="three frames, then an error in place of the rest; the whole is billed",
-        play=_stream,
-        manner=Manner(name="error_in_stream"),
-    ),
-    Case(
-        name="usage on each frame",
-        group="streams and disconnects",
-        title="each frame says the total so far: the last counts, not the sum",
-        play=_each_frame,
-        manner=Manner(each_frame=True),
-    ),
-    Case(
-        name="compressed",
-        group="streams and disconnects",
-        title="streams that come compressed, whatever was asked for",
-        play=_stream,
-        manner=Manner(gzipped=True),
-    ),
-    Case(
         name="500 after the work",
         group="provider failures",
         title="each call is billed and answered 500",
-        play=_whole,
+        play=plays.whole,
         manner=Manner(name="error", status=500),
     ),
     Case(
         name="503 after the work, streamed",
         group="provider failures",
         title="each stream is billed and answered 503",
-        play=_stream,
+        play=plays.streamed,
         manner=Manner(name="error", status=503),
     ),
     Case(
@@ -288,7 +111,7 @@ CASES: Final = (
         name="connection broken",
         group="provider failures",
         title="each call is billed and its connection broken without an answer",
-        play=_whole,
+        play=plays.whole,
         manner=Manner(name="reset"),
     ),
     Case(
@@ -302,21 +125,21 @@ CASES: Final = (
         name="garbage",
         group="provider failures",
         title="each call is billed and answered 200 with half a document",
-        play=_whole,
+        play=plays.whole,
         manner=Manner(name="garbage"),
     ),
     Case(
         name="answer cut",
         group="provider failures",
         title="each call is billed and its answer breaks off in the middle",
-        play=_whole,
+        play=plays.whole,
         manner=Manner(name="cut"),
     ),
     Case(
         name="redirect",
         group="provider failures",
         title="each call is sent elsewhere, where it is billed at four cents",
-        play=_whole,
+        play=plays.whole,
         limit="0.1",
         manner=Manner(name="redirect"),
     ),
@@ -364,21 +187,21 @@ CASES: Final = (
         name="negative usage",
         group="hostile usage",
         title="usage of less than nothing",
-        play=_whole,
+        play=plays.whole,
         manner=Manner(usage_text='{"prompt_tokens": -6, "completion_tokens": -100, "total_tokens": -106}'),
     ),
     Case(
         name="usage said twice",
         group="hostile usage",
         title="completion_tokens twice in one usage, 100 and 0",
-        play=_whole,
+        play=plays.whole,
         manner=Manner(usage_text='{"prompt_tokens": 6, "completion_tokens": 100, "completion_tokens": 0}'),
     ),
     Case(
         name="more cached than there is",
         group="hostile usage",
         title="cached_tokens larger than the input they are part of",
-        play=_whole,
+        play=plays.whole,
         manner=Manner(usage_fields={"prompt_tokens_details": {"cached_tokens": 100_000}}),
     ),
 )
