@@ -20,6 +20,7 @@ from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
+from tests.answers import checked
 from tests.scenarios.figures import table
 
 if TYPE_CHECKING:
@@ -74,6 +75,15 @@ def ledger(store_client: DynamoDBClient) -> Ledger:
 def config(ledger: Ledger) -> Config:
     """The configuration beside the ledger, for the same test."""
     return Config(f"{ledger.table}-config", ledger.table, ledger.client, ledger.timing)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _documented_answers() -> Iterator[None]:
+    """Hold every answer of the admin API, in whichever test and on either transport, to what its document says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("spendgate.local.admin_api.respond", checked)
+        patch.setattr("spendgate.admin_resolver.respond", checked)
+        yield
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

@@ -8,6 +8,7 @@ import secrets
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
@@ -231,11 +232,10 @@ def test_what_is_no_event_of_the_api_is_refused_and_nothing_is_raised(api: Admin
 
 
 def test_an_answer_that_lambda_would_cut_is_refused_with_what_to_do(log: Log) -> None:
-    class Large:
-        def keys(self) -> dict[str, Any]:
-            return {"keys": ["x" * ANSWER_BYTES_MAX]}
-
-    api = AdminApi(Large(), log)  # type: ignore[arg-type]
+    none: dict[str, Any] = {"budget": "acme", "models": [], "expires_at": None, "revoked_at": None, "state": "live"}
+    key = {"name": "x" * ANSWER_BYTES_MAX, "id": "0" * 12, **none}
+    large = SimpleNamespace(keys=SimpleNamespace(list=lambda: {"keys": [key]}))
+    api = AdminApi(large, log)  # type: ignore[arg-type]
 
     assert code(api(asked("GET", "keys"), None)) == (413, "answer_too_large")
 

@@ -2,6 +2,8 @@
 
 from typing import Final
 
+from spendgate import admin_answers as answers
+from spendgate import admin_records as records
 from spendgate.admin import LIST_LENGTH_MAX, Admin
 from spendgate.admin_input import instant_of, invalid
 from spendgate.admin_models import (
@@ -21,6 +23,7 @@ from spendgate.admin_models import (
 )
 from spendgate.admin_openapi import document
 from spendgate.configuration_values import limits
+from spendgate.core.reservation import STATES
 
 _LIMIT: Final = Parameter("limit", f"At most so many, up to {LIST_LENGTH_MAX}.", number=50)
 
@@ -133,6 +136,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/plan",
         summary="What applying a configuration would change, and the plan's id.",
         call=_plan,
+        answer=answers.Plan,
         body=PlanBody,
         body_bytes_max=FILE_BODY_BYTES_MAX,
     ),
@@ -141,6 +145,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/apply",
         summary="Apply a configuration; secrets of new keys are in the answer, this once.",
         call=_apply,
+        answer=answers.Applied,
         body=ApplyBody,
         body_bytes_max=FILE_BODY_BYTES_MAX,
     ),
@@ -149,25 +154,39 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/budgets",
         summary="Every budget with its windows, or one and all below it; and what is blocked.",
         call=_budgets,
+        answer=answers.Budgets,
         query=(Parameter("path", "A budget's path."),),
     ),
-    Endpoint(method="GET", path="/keys", summary="Every key, never a secret.", call=_keys),
+    Endpoint(method="GET", path="/keys", summary="Every key, never a secret.", call=_keys, answer=answers.Keys),
     Endpoint(
         method="POST",
         path="/keys",
         summary="Make a key; its secret is in the answer, this once.",
         call=_create_key,
+        answer=answers.NewKey,
         body=KeyBody,
     ),
     Endpoint(
-        method="POST", path="/keys/{name}/revoke", summary="Revoke a key, from the next call on.", call=_revoke_key
+        method="POST",
+        path="/keys/{name}/revoke",
+        summary="Revoke a key, from the next call on.",
+        call=_revoke_key,
+        answer=answers.Keys,
     ),
-    Endpoint(method="POST", path="/stop", summary="Stop a budget and all below it.", call=_stop, body=LatchBody),
+    Endpoint(
+        method="POST",
+        path="/stop",
+        summary="Stop a budget and all below it.",
+        call=_stop,
+        answer=records.Budget,
+        body=LatchBody,
+    ),
     Endpoint(
         method="POST",
         path="/resume",
         summary="Take the stop off a budget; with limits raise these until an instant, from which its own count again.",
         call=_resume,
+        answer=records.Budget,
         body=ResumeBody,
     ),
     Endpoint(
@@ -175,18 +194,26 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/reservations",
         summary="Reservations, the newest first.",
         call=_reservations,
+        answer=answers.Reservations,
         query=(
             Parameter("budget", "Only of this budget and all below it."),
-            Parameter("state", "Only in this state."),
+            Parameter("state", "Only in this state.", values=STATES),
             _LIMIT,
         ),
     ),
-    Endpoint(method="GET", path="/reservations/{id}", summary="One reservation.", call=_reservation),
+    Endpoint(
+        method="GET",
+        path="/reservations/{id}",
+        summary="One reservation.",
+        call=_reservation,
+        answer=records.Reservation,
+    ),
     Endpoint(
         method="POST",
         path="/reservations/{id}/reconcile",
         summary="End a reservation by hand.",
         call=_reconcile,
+        answer=answers.Reconciled,
         body=ReconcileBody,
     ),
     Endpoint(
@@ -194,6 +221,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/prices",
         summary="Every price row, or those of a provider or of a model, each beside the shipped one.",
         call=_prices,
+        answer=answers.Prices,
         query=(Parameter("provider", "A provider's name."), Parameter("model", "Any name of a model of it.")),
     ),
     Endpoint(
@@ -201,6 +229,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/prices",
         summary="Add price rows; none is ever overwritten.",
         call=_add_prices,
+        answer=answers.AddedPrices,
         body=PricesBody,
         body_bytes_max=FILE_BODY_BYTES_MAX,
     ),
@@ -209,32 +238,62 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         path="/prices/check",
         summary="Candidates of routes without a price, and shipped prices that nobody looked at for too long.",
         call=_check_prices,
+        answer=answers.CheckedPrices,
     ),
     Endpoint(
         method="GET",
         path="/catalogue",
         summary="The shipped prices of the configured providers: stored, missing, changed, stale, and the last load.",
         call=_catalogue,
+        answer=answers.Catalogue,
     ),
-    Endpoint(method="GET", path="/blocks", summary="What is refused since a bill broke its bound.", call=_blocks),
-    Endpoint(method="POST", path="/blocks/lift", summary="Take a block away.", call=_lift_block, body=LiftBody),
     Endpoint(
-        method="GET", path="/audit", summary="Every counter that is not the sum over its reservations.", call=_audit
+        method="GET",
+        path="/blocks",
+        summary="What is refused since a bill broke its bound.",
+        call=_blocks,
+        answer=answers.Blocks,
+    ),
+    Endpoint(
+        method="POST",
+        path="/blocks/lift",
+        summary="Take a block away.",
+        call=_lift_block,
+        answer=answers.Lifted,
+        body=LiftBody,
+    ),
+    Endpoint(
+        method="GET",
+        path="/audit",
+        summary="Every counter that is not the sum over its reservations.",
+        call=_audit,
+        answer=answers.Audit,
     ),
     Endpoint(
         method="GET",
         path="/events",
         summary="What operators changed, and which runs keys have minted or ended, the newest first.",
         call=_events,
-        query=(Parameter("by", "Only what operators did, or only what keys did: operators, keys."), _LIMIT),
+        answer=answers.Events,
+        query=(
+            Parameter("by", "Only what operators did, or only what keys did.", values=("operators", "keys")),
+            _LIMIT,
+        ),
     ),
     Endpoint(
         method="GET",
         path="/alerts",
         summary="What people were told in the last days, the newest first, and what waits.",
         call=_alerts,
+        answer=answers.Alerts,
         query=(_LIMIT,),
     ),
-    Endpoint(method="POST", path="/alerts/test", summary="Send one test alert of each kind.", call=_test_alerts),
-    Endpoint(method="GET", path="/openapi.json", summary="This document.", call=_openapi),
+    Endpoint(
+        method="POST",
+        path="/alerts/test",
+        summary="Send one test alert of each kind.",
+        call=_test_alerts,
+        answer=answers.TestedAlerts,
+    ),
+    Endpoint(method="GET", path="/openapi.json", summary="This document.", call=_openapi, answer=answers.Document),
 )

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from spendgate.admin import Admin
+from spendgate.admin_reconcile import ASK, Action
 from spendgate.configuration_model import LimitsEntry
 
 FILE_BODY_BYTES_MAX: Final = 2 * 1024 * 1024
@@ -70,18 +71,19 @@ class PricesBody(Body):
 
 
 class ReconcileBody(Body):
-    action: str = Field(description="settle, release, charge or ask.")
+    action: str = Field(description="How it ends.", json_schema_extra={"enum": [*get_args(Action), ASK]})
     evidence: str | None = Field(default=None, description="Where it can be seen; one line. Not with ask.")
     cost: str | None = Field(default=None, description="What the call cost, in USD; with settle only.")
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A query parameter; ``number`` is the default of one that is a whole number."""
+    """A query parameter; ``number`` is the default of one that is a whole number, ``values`` are all that one may have."""
 
     name: str
     description: str
     number: int | None = None
+    values: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,8 @@ class Endpoint:
     path: str
     summary: str
     call: Callable[[Admin, Asked], Answer]
+    # The type that says what the answer may be: of admin_answers.py.
+    answer: Any
     body: type[Body] | None = None
     body_bytes_max: int = BODY_BYTES_MAX
     query: tuple[Parameter, ...] = ()

@@ -67,7 +67,7 @@ class Prices:
         # A row that was overtaken prices nothing any more; one to come will.
         current = [*_in_force(stored, now), *(row for row in stored if row.valid_from > now)]
         stale = [
-            {"id": row.id, "checked": shipped[row.id].checked, "fresh_days": FRESH_FOR.days}
+            {"id": row.id, "checked": shipped[row.id].checked or None, "fresh_days": FRESH_FOR.days}
             for row in current
             if _origin(row, shipped.get(row.id)) == "shipped" and is_stale(shipped[row.id], now)
         ]

@@ -211,7 +211,8 @@ def _report(report: Mapping[str, Any]) -> Iterator[Text | Table]:
     for one in report["unpriced"]:
         yield Text(clean(one["problem"]), style="bold red")
     for one in report["stale"]:
-        yield Text(f"{clean(one['id'])}: last checked {clean(one['checked'])}, more than {one['fresh_days']} days ago")
+        looked = f"last checked {clean(one['checked'])}, more than {one['fresh_days']} days ago"
+        yield Text(f"{clean(one['id'])}: {looked if one['checked'] else 'never checked'}")
     if report["clean"]:
         yield Text(f"Clean: {report['rows']} price rows, every candidate of a route is priced, none is stale.")
     else:
