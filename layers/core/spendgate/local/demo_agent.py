@@ -12,7 +12,7 @@ from spendgate.core.money import usd, usd_text
 
 # By this header the demo plays the adapter that tells the gateway how long the platform lets a call live.
 DEADLINE_HEADER: Final = "x-demo-deadline"
-# What the gateway keeps of it for itself (gateway.PLATFORM_MARGIN).
+# What the gateway keeps of it for itself (admitter.PLATFORM_MARGIN).
 MARGIN_SECONDS: Final = 5
 _TIMEOUT_SECONDS: Final = 60
 
