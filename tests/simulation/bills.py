@@ -105,21 +105,26 @@ def bill_of(
 
 
 def _seen(random: Random, bill: Bill, wants: Wants) -> Bill:
-    """Add media, as far as the model reads."""
+    """Add media, as far as the model reads: an image often takes all that one can."""
     for _ in range(wants.images):
-        bill = replace(bill, images=bill.images + random.randrange(1, max(2, min(IMAGE_MAX, CONTEXT - bill.taken_in))))
+        most = max(1, min(IMAGE_MAX, CONTEXT - bill.taken_in))
+        bill = replace(bill, images=bill.images + _often_all(random, most))
     if wants.sound:
-        bill = replace(bill, sound=random.randrange(1, max(2, CONTEXT - bill.taken_in)))
+        bill = replace(bill, sound=_often_all(random, max(1, CONTEXT - bill.taken_in)))
     if wants.pages:
-        bill = replace(bill, fresh=bill.fresh + random.randrange(1, max(2, CONTEXT - bill.taken_in)))
+        bill = replace(bill, fresh=bill.fresh + _often_all(random, max(1, CONTEXT - bill.taken_in)))
     return bill
 
 
 def _searched(random: Random, bill: Bill, searches_max: int) -> Bill:
     """Search now and then: each time the model reads all that it had again, and what was found."""
     searches = random.randrange(searches_max + 1)
-    found = sum(random.randrange(CONTEXT + 1) for _ in range(searches))
+    found = sum(_often_all(random, CONTEXT) for _ in range(searches))
     return replace(bill, searches=searches, fresh=bill.fresh + found)
+
+
+def _often_all(random: Random, most: int) -> int:
+    return random.choice((most, random.randrange(1, most + 1)))
 
 
 def _tier(random: Random, dialect: str, asked: str | None) -> str:

@@ -12,13 +12,13 @@ from tests.simulation.wants import SPOKEN, Wants, said, wants_of
 
 # The gateway's dialect, and the routes that speak it.
 ROUTES: Final[Mapping[str, tuple[str, ...]]] = {
-    "openai": ("gpt", "two", "router", "two", "bare", "latest", "gpt-rich", "gpt-rich"),
+    "openai": ("gpt", "two", "router", "two", "bare", "latest", "gpt-rich", "gpt-rich", "gpt-rich"),
     "openai-responses": ("oai", "router", "gpt", "latest", "oai-rich", "oai-rich"),
     "openai-completions": ("gpt",),
     "openai-embeddings": ("gpt",),
-    "anthropic": ("claude", "claude", "claude-there", "claude-rich", "claude-rich"),
-    "gemini": ("gemini", "gemini-rich"),
-    "gemini-stream": ("gemini", "gemini-rich"),
+    "anthropic": ("claude", "claude", "claude-there", "claude-rich", "claude-rich", "claude-rich"),
+    "gemini": ("gemini", "gemini-rich", "gemini-rich"),
+    "gemini-stream": ("gemini", "gemini-rich", "gemini-rich"),
     "gemini-embeddings": ("gemini",),
     "gemini-batch-embeddings": ("gemini",),
     "bedrock-converse": ("converse", "converse-rich"),
@@ -70,7 +70,7 @@ def ask_of(random: Random, mark: str, *, dialect: str | None = None) -> Ask:
     headers |= {"x-spendgate-budget": "other", "openai-organization": "other"}
     raw, sound = json.dumps(body).encode(), True
     if random.random() < 0.04:
-        raw, sound = _spoilt(random, body), False
+        raw, sound = _spoilt(random, body, route), False
     return Ask(dialect=dialect, route=route, raw=raw, headers=headers, query=query, path=path, wants=wants, sound=sound)
 
 
@@ -129,7 +129,7 @@ def _streams(body: dict[str, Any], random: Random) -> None:
         body["stream"] = True
 
 
-def _spoilt(random: Random, body: dict[str, Any]) -> bytes:
+def _spoilt(random: Random, body: dict[str, Any], route: str) -> bytes:
     text = json.dumps(body)
     match random.randrange(4):
         case 0:
@@ -137,6 +137,6 @@ def _spoilt(random: Random, body: dict[str, Any]) -> bytes:
         case 1:
             return json.dumps(body | {"budget": "other", "max_budget": 10**9}).encode()
         case 2:
-            return text[:-1].encode() + b',"model":"gpt","model":"bare"}'
+            return f'{text[:-1]},"model":"bare","model":"{route}"}}'.encode()
         case _:
             return b"[" * 300 + text.encode()

@@ -27,7 +27,8 @@ from botocore.config import Config
 from spendgate.local import ministack
 from spendgate.store.tables import create_tables
 from tests.simulation.faulty_store import FaultyStore, Plan
-from tests.simulation.histories import CONFIG, LEDGER, History
+from tests.simulation.histories import History
+from tests.simulation.history_files import CONFIG, LEDGER
 from tests.simulation.memory_store import MemoryStore
 from tests.simulation.twin import Difference, Twin, differences
 

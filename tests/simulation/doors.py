@@ -1,7 +1,7 @@
 """How a process reaches the store and the queue: each operation takes its time and may meet a fault.
 
 An operation is two steps of a history, its way there and its way back; a process can die before either, and others act in
-between. Faults are those of DynamoDB and of the network before it: docs/simulation.md lists them.
+between. What each may meet is known to ``store_faults.py``; here it is met in time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from botocore.exceptions import ClientError, EndpointConnectionError, ReadTimeoutError
 
 from tests.simulation.actors import Actor, Process
-from tests.simulation.store_errors import cancelled, client_error
+from tests.simulation.store_faults import NAMES, error_of, is_refusal, without_token
 from tests.simulation.virtual import ACTOR, SECOND
 
 if TYPE_CHECKING:
@@ -22,17 +22,6 @@ if TYPE_CHECKING:
 
 _MILLISECOND: Final = SECOND // 1000
 _WRITES: Final = frozenset({"transact_write_items", "update_item", "put_item"})
-_CODES: Final = ("ThrottlingException", "ProvisionedThroughputExceededException", "InternalServerError")
-_NAMES: Final = {
-    "transact_write_items": "TransactWriteItems",
-    "transact_get_items": "TransactGetItems",
-    "get_item": "GetItem",
-    "batch_get_item": "BatchGetItem",
-    "query": "Query",
-    "scan": "Scan",
-    "put_item": "PutItem",
-    "update_item": "UpdateItem",
-}
 
 
 class StoreDoor:
@@ -43,7 +32,7 @@ class StoreDoor:
         self._process = process
 
     def __getattr__(self, operation: str) -> Any:
-        if operation not in _NAMES:
+        if operation not in NAMES:
             raise AttributeError(operation)
 
         def call(**request: Any) -> Any:
@@ -62,8 +51,8 @@ class StoreDoor:
             world.loop.wait(random.randrange(5, 600) * _MILLISECOND)
             process.check()
             raise EndpointConnectionError(endpoint_url="the store")
-        if fault in ("busy", "conflict"):
-            raise _error(fault, operation, request, random)
+        if is_refusal(fault):
+            raise error_of(fault, operation, request)
         if fault == "late":
             # It is on its way; nobody waits for it any more.
             world.loop.after(random.randrange(SECOND, 40 * SECOND), self._arrive_late, operation, request, actor)
@@ -79,9 +68,8 @@ class StoreDoor:
     def _applied(
         self, operation: str, request: Mapping[str, Any], actor: Actor, *, forgets: bool, late: bool = False
     ) -> Any:
-        if forgets and operation == "transact_write_items":
-            # The store does not know the token when the request is repeated, and looks at it anew.
-            request = {name: value for name, value in request.items() if name != "ClientRequestToken"}
+        if forgets:
+            request = without_token(request)
         answer = getattr(self._world.store, operation)(**request)
         if operation in _WRITES:
             self._world.auditor.written(actor, self._process, _touched(operation, request), late=late)
@@ -125,23 +113,6 @@ def _latency(random: Random) -> int:
     chance = random.random()
     most = 12 if chance < 0.9 else 120 if chance < 0.98 else 1500
     return random.randrange(_MILLISECOND, most * _MILLISECOND)
-
-
-def _error(fault: str, operation: str, request: Mapping[str, Any], random: Random) -> ClientError:
-    name = _NAMES[operation]
-    if not operation.startswith("transact"):
-        return client_error(name, random.choice(_CODES))
-    if fault == "busy":
-        code = random.choice((*_CODES, "TransactionInProgressException"))
-        return client_error(name, code, status=500 if code == "InternalServerError" else 400)
-    codes = ["None"] * len(request["TransactItems"])
-    for code in random.choice(
-        (("TransactionConflict",), ("ConditionalCheckFailed", "TransactionConflict"), ("ThrottlingError",))
-    ):
-        codes[random.randrange(len(codes))] = code
-    if not {"TransactionConflict", "ThrottlingError"} & set(codes):
-        codes[0] = "TransactionConflict"
-    return cancelled(name, [{"Code": code} for code in codes])
 
 
 def _touched(operation: str, request: Mapping[str, Any]) -> list[tuple[str, tuple[str, str]]]:

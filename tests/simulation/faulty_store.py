@@ -9,75 +9,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from random import Random
-from typing import TYPE_CHECKING, Any, Final, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from botocore.exceptions import EndpointConnectionError, ReadTimeoutError
 
-from tests.simulation.store_errors import cancelled, client_error, reason
+from tests.simulation.store_faults import NAMES, Fault, error_of, faults_of, is_refusal, without_token
 from tests.simulation.virtual import Killed
 
 if TYPE_CHECKING:
-    from botocore.exceptions import ClientError
     from mypy_boto3_dynamodb.client import DynamoDBClient
-
-Fault = Literal[
-    "none",
-    # Not applied, and said so.
-    "conflict",
-    "mixed",
-    "throttled step",
-    "throttled",
-    "over capacity",
-    "in progress",
-    "server error",
-    # Not applied, and no answer.
-    "unreachable",
-    # Applied, and no answer.
-    "lost",
-    # Delivered twice, under the same token.
-    "repeated",
-    # Applied, and the token is not known when the request comes again.
-    "forgotten",
-    # A batch that is answered in part.
-    "partial",
-    # The process dies.
-    "killed before",
-    "killed after",
-]
-
-_NAMES: Final = {
-    "transact_write_items": "TransactWriteItems",
-    "transact_get_items": "TransactGetItems",
-    "get_item": "GetItem",
-    "batch_get_item": "BatchGetItem",
-    "query": "Query",
-    "scan": "Scan",
-    "put_item": "PutItem",
-    "update_item": "UpdateItem",
-}
-_ERRORS: Final[Mapping[str, tuple[str, int]]] = {
-    "throttled": ("ThrottlingException", 400),
-    "over capacity": ("ProvisionedThroughputExceededException", 400),
-    "in progress": ("TransactionInProgressException", 400),
-    "server error": ("InternalServerError", 500),
-}
-_REASONS: Final = {
-    "conflict": ("TransactionConflict",),
-    "mixed": ("TransactionConflict", "ConditionalCheckFailed"),
-    "throttled step": ("ThrottlingError",),
-}
-_ANY: Final[tuple[Fault, ...]] = ("throttled", "over capacity", "server error", "unreachable", "lost", "killed before")
-_WRITING: Final[tuple[Fault, ...]] = (*_ANY, "killed after")
-FAULTS: Final[Mapping[str, tuple[Fault, ...]]] = {
-    "transact_write_items": (
-        *(*_WRITING, "conflict", "mixed", "throttled step", "in progress"),
-        *("lost", "lost", "repeated", "forgotten"),
-    ),
-    "transact_get_items": (*_ANY, "conflict"),
-    "batch_get_item": (*_ANY, "partial"),
-    "update_item": _WRITING,
-    "put_item": _WRITING,
-}
 
 
 @dataclass(slots=True)
@@ -101,7 +41,7 @@ class Plan:
             return "unreachable"
         if self.random.randrange(1000) >= self.of_a_thousand:
             return "none"
-        fault = self.random.choice(FAULTS.get(operation, _ANY))
+        fault = self.random.choice(faults_of(operation))
         if fault == "unreachable":
             self._away = self.random.choice((0, 0, 3, 30))
         return fault
@@ -121,7 +61,7 @@ class FaultyStore:
 
     def __getattr__(self, operation: str) -> Any:
         send = getattr(self._store, operation)
-        if operation not in _NAMES:
+        if operation not in NAMES:
             return send
 
         def call(**request: Any) -> Any:
@@ -135,14 +75,14 @@ def _sent(send: Callable[..., Any], operation: str, request: dict[str, Any], fau
         raise Killed
     if fault == "unreachable":
         raise EndpointConnectionError(endpoint_url="the store")
-    if fault in _ERRORS or fault in _REASONS:
+    if is_refusal(fault):
         raise error_of(fault, operation, request)
     if fault == "partial":
         return _in_part(send, request)
     if fault == "repeated":
         send(**request)
     if fault == "forgotten":
-        send(**{name: value for name, value in request.items() if name != "ClientRequestToken"})
+        send(**without_token(request))
     else:
         answer = send(**request)
     if fault == "killed after":
@@ -150,18 +90,6 @@ def _sent(send: Callable[..., Any], operation: str, request: dict[str, Any], fau
     if fault in ("lost", "forgotten"):
         raise ReadTimeoutError(endpoint_url="the store")
     return answer
-
-
-def error_of(fault: str, operation: str, request: Mapping[str, Any]) -> ClientError:
-    """Return the error of a request that is not applied."""
-    name = _NAMES[operation]
-    if fault in _ERRORS:
-        code, status = _ERRORS[fault]
-        return client_error(name, code, status=status)
-    # The last steps have them: of a longer transaction these are the budgets.
-    codes = _REASONS[fault][: len(request["TransactItems"])]
-    passed = len(request["TransactItems"]) - len(codes)
-    return cancelled(name, [reason(code) for code in (*["None"] * passed, *codes)])
 
 
 def _in_part(send: Callable[..., Any], request: Mapping[str, Any]) -> Any:

@@ -9,41 +9,28 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timedelta
-from random import Random
 from typing import TYPE_CHECKING, Any, Final
 
-from spendgate.core.alert import Alert, AlertPolicy, CatalogueState
 from spendgate.core.block import Shape
 from spendgate.core.bound import Quote
 from spendgate.core.budget import Amounts, BudgetPolicy, Limit, Stop, TemporaryLimits, prefixes
-from spendgate.core.event import Event
-from spendgate.core.key import Key
-from spendgate.core.price import PriceRow, Terms
+from spendgate.core.price import Terms
 from spendgate.core.reservation import STATES, Reservation, Resolution, new_id
-from spendgate.core.route import Candidate, Provider, Route
+from spendgate.core.route import Candidate
 from spendgate.core.usage import Usage
 from spendgate.core.window import Measure, Window
 from spendgate.errors import LedgerUnavailable, SpendgateError
-from spendgate.store.alerts import AlertStore
-from spendgate.store.config import Config
-from spendgate.store.ledger import Ledger, PolicyStale
-from spendgate.store.run_keys import RunKeys, TooManyKeys
-from spendgate.store.transact import Timing
+from spendgate.store.ledger import PolicyStale
+from spendgate.store.run_keys import TooManyKeys
+from tests.simulation.history_files import NAMES, PATHS, START, Files
 from tests.simulation.virtual import Killed
 from tests.store.builders import a_reservation, a_row
-from tests.store.faults import FakeTime
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-START: Final = datetime.fromisoformat("2026-11-29T23:14:30+00:00")
-LEDGER: Final = "ledger"
-CONFIG: Final = "config"
-
-_PATHS: Final = ("a", "a/b", "a/b/c", "a/d", "e")
 _MEASURES: Final[tuple[Measure, ...]] = ("usd", "usd", "requests", "tokens")
 _WINDOWS: Final[tuple[Window, ...]] = ("minute", "hour", "hour", "day", "month", "life")
-_NAMES: Final = ("one", "two", "three")
 _WEIGHTS: Final = {
     "reserve": 30,
     "resolve": 30,
@@ -67,32 +54,18 @@ _WEIGHTS: Final = {
 }
 
 
-class History:
+class History(Files):
     """One caller's operations, one after another. ``done`` counts how they ended."""
 
     def __init__(self, seed: int, client: Callable[[Callable[[], datetime]], DynamoDBClient], tables: str = "") -> None:
-        self.random = Random(seed)  # noqa: S311 - no secret
-        self.now = START
-        time = FakeTime()
-        timing = Timing(
-            monotonic=time.monotonic,
-            sleep=time.sleep,
-            random=self.random.random,
-            randomness=self.random.randbytes,
-        )
-        made = client(lambda: self.now)
-        self.ledger = Ledger(f"{LEDGER}{tables}", made, timing)
-        self.config = Config(f"{CONFIG}{tables}", self.ledger.table, made, timing)
-        self.alerts = AlertStore(self.ledger.table, made, timing)
-        self.run_keys = RunKeys(self.config)
+        super().__init__(seed, client, tables)
         self.calls: list[Reservation] = []
         self.policies: dict[str, tuple[BudgetPolicy, ...]] = {}
-        self.minted: list[Key] = []
         self.done: Counter[tuple[str, str]] = Counter()
 
     def run(self, steps: int) -> None:
         """Do so many operations."""
-        for path in _PATHS:
+        for path in PATHS:
             self._attempt("open", lambda path=path: self._put(path, None))  # type: ignore[misc]
         names, weights = list(_WEIGHTS), list(_WEIGHTS.values())
         for name in self.random.choices(names, weights, k=steps):
@@ -126,20 +99,20 @@ class History:
         self.ledger.put_budget(policy, expected_rev=rev, now=self.now, event=self.random.choice((None, self._event())))
 
     def _change_budget(self) -> None:
-        state = self.ledger.budget(self.random.choice(_PATHS))
+        state = self.ledger.budget(self.random.choice(PATHS))
         if state is not None:
             stale = self.random.random() < 0.2
             self._put(state.policy.path, max(1, state.policy.rev - 1) if stale else state.policy.rev)
 
     def _stop(self) -> None:
-        path = self.random.choice((*_PATHS, "gone"))
+        path = self.random.choice((*PATHS, "gone"))
         self.ledger.stop(path, self._why(), self.random.choice((None, self._event())))
 
     def _latch(self) -> None:
-        self.ledger.latch(self.random.choice((*_PATHS, "gone")), self._why())
+        self.ledger.latch(self.random.choice((*PATHS, "gone")), self._why())
 
     def _resume(self) -> None:
-        for path in _PATHS:
+        for path in PATHS:
             self.ledger.resume(path, self._event(), temporary=self.random.choice((None, self._temporary(path))))
 
     def _temporary(self, path: str) -> TemporaryLimits | None:
@@ -160,8 +133,8 @@ class History:
     # -- calls
 
     def _reserve(self) -> None:
-        leaf = self.random.choice(_PATHS)
-        run = f"{leaf}/run:{self.random.choice(_NAMES)}" if self.random.random() < 0.2 else None
+        leaf = self.random.choice(PATHS)
+        run = f"{leaf}/run:{self.random.choice(NAMES)}" if self.random.random() < 0.2 else None
         path = self.policies.get(run or leaf)
         if path is None or self.random.random() < 0.3:
             path = self._path(leaf, run)
@@ -177,7 +150,7 @@ class History:
             asked=Amounts(usd=usd, requests=1, tokens=self.random.choice((0, 10, 50)), tool_calls=1),
             id=new_id(self.now, self.random.randbytes(10)),
             quotes=(Quote(candidate=candidate, rows=(a_row(candidate.model, valid_from=START),), terms=Terms()),),
-            idempotency_key=self.random.choice((None, None, None, *_NAMES)),
+            idempotency_key=self.random.choice((None, None, None, *NAMES)),
             fingerprint=self.random.choice("ff0") * 64,
             unpriced=self.random.random() < 0.1,
             shape=self.random.choice((Shape(), Shape(features=("vision", "text"), stream=True))),
@@ -238,100 +211,10 @@ class History:
         for reservation_id in self.ledger.overdue(self.now, limit=self.random.choice((1, 5))):
             self.ledger.put_off(reservation_id, self.now + timedelta(minutes=self.random.randrange(60)), self.now)
 
-    # -- the file, keys, alerts
-
-    def _key(self) -> None:
-        name = self.random.choice(_NAMES)
-        key = Key(hash=f"{name:0>64}", name=name, budget=self.random.choice((*_PATHS, "gone")), models=("house",))
-        if self.random.random() < 0.3:
-            self.config.revoke_key(key, self.now, self._event())
-        else:
-            self.config.put_key(key, self._event(), known=self.random.choice((None, key)))
-
-    def _mint(self) -> None:
-        above = self.random.choice(_PATHS)
-        name = self.random.choice(_NAMES)
-        run = BudgetPolicy(path=f"{above}/run:{name}", rev=1, limits=(Limit(measure="usd", window="life", maximum=90),))
-        key = Key(
-            hash=self.random.randbytes(32).hex(),
-            name=name,
-            budget=run.path,
-            expires_at=self.now + timedelta(hours=1),
-            minted_by=((f"{name:0>64}", above), *((one.hash, one.budget) for one in self.minted[-1:])),
-        )
-        self.run_keys.mint(key, run, above, self.now, self._event())
-        self.minted.append(key)
-
-    def _read_keys(self) -> None:
-        self.config.keys()
-        for name in _NAMES:
-            key = self.config.key(f"{name:0>64}")
-            if key is not None:
-                self.config.key_and_path(key)
-        for key in self.minted[-3:]:
-            self.run_keys.key(key.hash)
-            self.run_keys.keys_and_path(key)
-
-    def _configure(self) -> None:
-        name = self.random.choice(_NAMES)
-        event, row = self._event(), self._row()
-        self.random.choice(
-            (
-                lambda: self.config.put_provider(Provider(name=name, dialect="openai", base_url="https://x"), event),
-                lambda: self.config.put_route(
-                    Route(name=name, candidates=(Candidate(provider="openai", model=name),), allow=(("web", 1),)), event
-                ),
-                lambda: self.config.delete_route(name, event),
-                lambda: self.config.add_price(row, event),
-                lambda: self.config.add_prices([row, self._row(), self._row()], lambda _: event),
-                self.config.claim_data,
-                lambda: self.config.put_managed(frozenset({name})),
-                lambda: self.config.put_alerts(AlertPolicy(warn_at=(50, 80), slack=False), event),
-                lambda: self.config.put_catalogue_state(CatalogueState(rows=3, stale=1, age_days=5)),
-            )
-        )()
-
-    def _row(self) -> PriceRow:
-        name = self.random.choice(_NAMES)
-        row = a_row(name, valid_from=START + timedelta(days=self.random.randrange(3)))
-        return replace(row, aliases=self.random.choice(((), (f"{name}-latest",))))
-
-    def _read_configuration(self) -> None:
-        self.config.providers()
-        self.config.routes()
-        self.config.provider("one")
-        self.config.route("one")
-        self.config.all_prices()
-        self.config.prices("openai", self.random.choice(("one", "one-latest", "none")))
-        self.config.managed()
-        self.config.alerts()
-        self.config.catalogue_state()
-
-    def _alert(self) -> None:
-        rearms_at = self.random.choice((None, self.now + timedelta(minutes=30)))
-        marks = [f"usd.day#{self.random.randrange(4)}" for _ in range(3)]
-        alerts = [
-            Alert(
-                kind="warn", scope="a", mark=mark, at=self.now, severity="info", facts={"u": "8"}, rearms_at=rearms_at
-            )
-            for mark in marks
-        ]
-        for alert in self.alerts.unmarked(alerts) if self.random.random() < 0.5 else alerts:
-            self.alerts.post(alert)
-
-    def _tell(self) -> None:
-        for alert in self.alerts.outbox():
-            if self.alerts.claim(alert, self.now):
-                if self.random.random() < 0.3:
-                    self.alerts.let_go(alert, self.now)
-                elif self.random.random() < 0.8:
-                    self.alerts.sent(alert, self.now)
-        self.alerts.told(f"{self.now:%Y-%m-%d}")
-
     # -- reading, and time
 
     def _read(self) -> None:
-        leaf, call, day = self.random.choice(_PATHS), self._call(), f"{self.now:%Y-%m-%d}"
+        leaf, call, day = self.random.choice(PATHS), self._call(), f"{self.now:%Y-%m-%d}"
         state = self.random.choice(STATES)
         self.random.choice(
             (
@@ -354,6 +237,3 @@ class History:
 
     def _why(self) -> Stop:
         return Stop(reason=self.random.choice(("enough", "too much")), at=self.now, by="ops")
-
-    def _event(self) -> Event:
-        return Event(kind="changed", subject="a", at=self.now, by="ops", reason=None, before=None, after={"n": "1"})

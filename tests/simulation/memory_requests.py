@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -138,3 +138,19 @@ def demand_used(operation: str, used: frozenset[str], names: Names, values: Valu
         said = names.keys() | values.keys()
         undefined, unused = sorted(used - said), sorted(said - used)
         raise invalid(operation, f"Invalid expression: undefined {undefined}, unused {unused}")
+
+
+@dataclass(frozen=True, slots=True)
+class Paginator:
+    """Asks an operation until it has no more."""
+
+    operation: Callable[..., Answer]
+
+    def paginate(self, **request: Any) -> Iterator[Answer]:
+        """Yield the pages."""
+        while True:
+            answer = self.operation(**request)
+            yield answer
+            if "LastEvaluatedKey" not in answer:
+                return
+            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

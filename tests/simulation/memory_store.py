@@ -8,17 +8,15 @@ histories, by ``compare.py``.
 
 from __future__ import annotations
 
-import marshal
-from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from tests.simulation import expression_parser
 from tests.simulation.memory_requests import (
     Answer,
+    Paginator,
     Write,
     answer_of,
     demand_distinct,
@@ -29,6 +27,7 @@ from tests.simulation.memory_requests import (
     write_of,
 )
 from tests.simulation.memory_table import Key, Table, page_of, scan_order
+from tests.simulation.memory_tokens import Tokens
 from tests.simulation.memory_values import ExpressionInvalid, Item, OperandInvalid, given
 from tests.simulation.store_errors import Exceptions, cancelled, client_error, invalid, refused
 
@@ -38,9 +37,6 @@ if TYPE_CHECKING:
 TRANSACTION_ITEMS_MAX: Final = 100
 BATCH_GET_MAX: Final = 100
 BATCH_WRITE_MAX: Final = 25
-TOKEN_LENGTH_MAX: Final = 36
-# How long a token is remembered: docs.aws.amazon.com/amazondynamodb, TransactWriteItems, "Idempotency".
-TOKEN_LIFE: Final = timedelta(minutes=10)
 PAGE_BYTES: Final = 1024 * 1024
 
 
@@ -53,7 +49,7 @@ class MemoryStore:
         self._clock = clock
         self._page_bytes = page_bytes
         self._tables: dict[str, Table] = {}
-        self._tokens: OrderedDict[str, tuple[datetime, bytes]] = OrderedDict()
+        self._tokens = Tokens(clock)
         # The gateway's threads share a client.
         self._lock = Lock()
 
@@ -100,7 +96,7 @@ class MemoryStore:
         steps, token = members(operation, request, "TransactItems", "ClientRequestToken")
         with self._lock:
             writes = self._writes(operation, steps)
-            if token is not None and self._is_replay(operation, token, steps):
+            if token is not None and self._tokens.is_replay(operation, token, steps):
                 return answer_of()
             reasons, changes = judged(writes)
             if any(one["Code"] != "None" for one in reasons):
@@ -108,7 +104,7 @@ class MemoryStore:
             for write, change in zip(writes, changes, strict=True):
                 write.table.apply(change)
             if token is not None:
-                self._tokens[token] = self._clock() + TOKEN_LIFE, marshal.dumps(steps, 2)
+                self._tokens.remember(token, steps)
         return answer_of()
 
     def put_item(self, **request: Any) -> Answer:
@@ -280,36 +276,3 @@ class MemoryStore:
             raise invalid(operation, str(error)) from error
         demand_distinct(operation, [(write.table, write.key) for write in writes], TRANSACTION_ITEMS_MAX)
         return writes
-
-    def _is_replay(self, operation: str, token: str, steps: Sequence[Mapping[str, Any]]) -> bool:
-        """Tell whether this very transaction was done under its token; another under it is refused."""
-        if not 0 < len(token) <= TOKEN_LENGTH_MAX:
-            raise invalid(operation, "Member must have length less than or equal to 36")
-        now = self._clock()
-        while self._tokens and next(iter(self._tokens.values()))[0] <= now:
-            self._tokens.popitem(last=False)
-        expires_at, earlier = self._tokens.get(token, (now, b""))
-        if expires_at <= now:
-            self._tokens.pop(token, None)
-            return False
-        if marshal.loads(earlier) != list(steps):  # noqa: S302 - what it was dumped to is this process's own
-            raise client_error(
-                operation, "IdempotentParameterMismatchException", "Request parameters do not match the first call's"
-            )
-        return True
-
-
-@dataclass(frozen=True, slots=True)
-class Paginator:
-    """Asks an operation until it has no more."""
-
-    operation: Callable[..., Answer]
-
-    def paginate(self, **request: Any) -> Iterator[Answer]:
-        """Yield the pages."""
-        while True:
-            answer = self.operation(**request)
-            yield answer
-            if "LastEvaluatedKey" not in answer:
-                return
-            request["ExclusiveStartKey"] = answer["LastEvaluatedKey"]

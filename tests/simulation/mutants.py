@@ -20,7 +20,8 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Final
 
-from tests.simulation.mutations import MUTANTS, Mutant
+from tests.simulation.mutant import Mutant
+from tests.simulation.mutations import MUTANTS
 from tests.simulation.page import fill
 
 SEEDS_MAX: Final = 400

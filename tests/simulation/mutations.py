@@ -1,25 +1,16 @@
-"""The faults themselves: each is a piece of a module's text and what takes its place."""
+"""Faults of the ledger, of a call's way and of the sweeper; those of what calls bring are in ``mutations_of_bills.py``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A fault, in words; the module and its text; and what takes its place."""
-
-    name: str
-    told: str
-    module: str
-    old: str
-    new: str
-
+from tests.simulation.mutant import Mutant
+from tests.simulation.mutations_of_bills import OF_BILLS
 
 _TRANSACTIONS: Final = "spendgate.store.transactions"
 _EXCHANGE: Final = "spendgate.exchange"
 _WINDOW: Final = "spendgate.core.window"
+_BUDGET: Final = "spendgate.core.budget"
 _COUNTERS: Final = "spendgate.core.counters"
 _ATTEMPT: Final = "spendgate.providers.attempt"
 
@@ -262,4 +253,40 @@ MUTANTS: Final = (
         "        raised = [raise_rev_step(self.ledger_table, path) for path in sorted(budgets)]",
         "        raised: list[Step] = []",
     ),
+    Mutant(
+        "idempotency",
+        "an idempotency key is not claimed with its reservation",
+        _TRANSACTIONS,
+        "    if reservation.idempotency_key is not None:\n",
+        "    if False:\n",
+    ),
+    Mutant(
+        "temporary-stays",
+        "limits that were raised for a while stay raised",
+        _BUDGET,
+        "self.temporary is not None and now < self.temporary.until else None",
+        "self.temporary is not None else None",
+    ),
+    Mutant(
+        "unbudgeted-anywhere",
+        "a caller passes without a price though a budget of its path has a limit",
+        _BUDGET,
+        "    return not any(policy.limits for policy in path) and any(",
+        "    return any(",
+    ),
+    Mutant(
+        "runs-observe",
+        "a run only observes, whatever the budget above it does",
+        _BUDGET,
+        "        mode=parent_policy.mode,\n",
+        '        mode="observe",\n',
+    ),
+    Mutant(
+        "reconciled-at-bound",
+        "an operator's settlement books what was held and not what the bill says",
+        "spendgate.admin_reconcile",
+        "settled = Amounts(usd=cost or 0, ",
+        "settled = Amounts(usd=asked.usd, ",
+    ),
+    *OF_BILLS,
 )

@@ -69,7 +69,7 @@ def _raise_limits(world: World, actor: Actor, ledger: Ledger, config: Config) ->
         for one in state.policy.limits
         if one.window != "request"
     ]
-    until = actor.process.clock() + timedelta(minutes=random.choice((1, 10, 600)))
+    until = actor.process.clock() + timedelta(minutes=random.choice((1, 1, 10, 600)))
     admin = _admin(world, actor, ledger, config)
     admin.resume(path, reason="a busy day", by="operator", limits=raised, until=f"{until:%Y-%m-%dT%H:%M:%SZ}")
 

@@ -18,8 +18,9 @@ from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
-from tests.simulation.faulty_store import FAULTS, Fault, FaultyStore, Plan
+from tests.simulation.faulty_store import FaultyStore, Plan
 from tests.simulation.memory_store import MemoryStore
+from tests.simulation.store_faults import FAULTS, Fault
 from tests.simulation.virtual import Killed
 from tests.store.builders import (
     NOW,
@@ -137,11 +138,11 @@ def a_ledger(client: Any) -> Ledger:
     return Ledger("ledger", client, timing)
 
 
-def faults_of(names: Iterable[Fault]) -> list[Fault]:
+def survived(names: Iterable[Fault]) -> list[Fault]:
     return sorted({name for name in names if not name.startswith("killed")})
 
 
-@pytest.mark.parametrize("fault", faults_of(FAULTS["transact_write_items"]))
+@pytest.mark.parametrize("fault", survived(FAULTS["transact_write_items"]))
 def test_the_ledger_counts_once_whatever_a_request_meets(fault: Fault) -> None:
     store = a_store()
     calm = a_ledger(store.client)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.simulation.mutant import Mutant
 from tests.simulation.mutants import catch
-from tests.simulation.mutations import MUTANTS, Mutant
+from tests.simulation.mutations import MUTANTS
 
 LAYER = Path(__file__).parents[2] / "layers" / "core"
 QUICK = ("ancestors", "settles-leaf-only", "released-on-doubt")

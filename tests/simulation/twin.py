@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from botocore.exceptions import ClientError
 
-from tests.simulation.memory_store import TOKEN_LIFE, MemoryStore
+from tests.simulation.memory_store import MemoryStore
 from tests.simulation.memory_table import Key
+from tests.simulation.memory_tokens import TOKEN_LIFE
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -6,9 +6,17 @@ from dataclasses import dataclass
 from random import Random
 from typing import Final
 
-# Of a thousand operations of the store, in bad weather.
-_FAULTS: Final = (("conflict", 30), ("busy", 15), ("unreachable", 8), ("lost", 15), ("forgotten", 6), ("late", 6))
-_WRITES_ONLY: Final = frozenset({"lost", "forgotten", "late"})
+from tests.simulation.store_faults import Fault, faults_of
+
+# Of a thousand operations of the store, in bad weather; of those of one weight any may come.
+_FAULTS: Final[tuple[tuple[tuple[Fault, ...], int], ...]] = (
+    (("conflict", "mixed", "throttled step"), 30),
+    (("throttled", "over capacity", "in progress", "server error"), 15),
+    (("unreachable",), 8),
+    (("lost",), 15),
+    (("forgotten",), 6),
+    (("late",), 6),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,15 +28,14 @@ class Weather:
     deaths: float
     trouble: float
 
-    def fault(self, random: Random, operation: str) -> str:
-        """Draw what an operation meets."""
+    def fault(self, random: Random, operation: str) -> Fault:
+        """Draw what an operation meets: where it cannot meet what is drawn, the store is not reached."""
         chance = random.random() * 1000
-        for name, weight in _FAULTS:
+        for names, weight in _FAULTS:
             chance -= weight * self.severity
             if chance < 0:
-                if name in _WRITES_ONLY and not operation.endswith(("write_items", "update_item", "put_item")):
-                    return "unreachable"
-                return name
+                able = [name for name in names if name in faults_of(operation, timed=True)]
+                return random.choice(able) if able else "unreachable"
         return "none"
 
 
