@@ -118,7 +118,7 @@ def _seen(random: Random, bill: Bill, wants: Wants) -> Bill:
 
 def _searched(random: Random, bill: Bill, searches_max: int) -> Bill:
     """Search now and then: each time the model reads all that it had again, and what was found."""
-    searches = random.randrange(searches_max + 1)
+    searches = random.choice((searches_max, random.randrange(searches_max + 1)))
     found = sum(_often_all(random, CONTEXT) for _ in range(searches))
     return replace(bill, searches=searches, fresh=bill.fresh + found)
 

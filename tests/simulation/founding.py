@@ -51,7 +51,7 @@ _ROUTES: Final = {
 }
 _ALIASES: Final = {"m": ("latest", "dear")}
 # How often a call may search where no budget says anything.
-ALLOWED: Final = {"gpt-rich": 1, "claude-rich": 2, "gemini-rich": 2}
+ALLOWED: Final = {"gpt-rich": 1, "oai-rich": 2, "claude-rich": 2, "gemini-rich": 2}
 # What a call of middling size is bounded by; limits are some of these.
 _UNIT: Final = 3_000_000_000
 _PATHS: Final = ("a", "a/b", "a/b/c", "a/d", "e", "e/f")

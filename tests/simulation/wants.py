@@ -64,7 +64,7 @@ def wants_of(random: Random, dialect: str, route: str) -> Wants:
     tools = random.random() < 0.25
     searches = None
     if rich and dialect in _SEARCHING and random.random() < 0.4:
-        searches = random.choice((1, 2, 2, 0) if dialect in ("anthropic", "openai-responses") else (0,))
+        searches = random.choice((1, 2, 3, 0) if dialect in ("anthropic", "openai-responses") else (0,))
     return Wants(
         images=random.choice((0, 0, 1, 2)) if rich else 0,
         sound=rich and dialect in _SOUNDING and random.random() < 0.2,
