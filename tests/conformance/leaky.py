@@ -75,8 +75,11 @@ class ToyDriver:
 
     name = "toy"
 
-    def __init__(self, leak: str = "", *, url: str | None = None, token: str | None = None) -> None:
+    def __init__(
+        self, leak: str = "", *, kind: type[Toy] = Toy, url: str | None = None, token: str | None = None
+    ) -> None:
         self._leak = leak
+        self._kind = kind
 
     def version(self) -> str:
         return "0"
@@ -89,7 +92,7 @@ class ToyDriver:
 
     @contextmanager
     def session(self, setup: Setup) -> Iterator[Session]:
-        toy = Toy(setup, self._leak)
+        toy = self._kind(setup, self._leak)
         ready, over = threading.Event(), threading.Event()
 
         async def serve() -> None:

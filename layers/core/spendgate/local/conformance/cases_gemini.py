@@ -63,9 +63,9 @@ def _tool_prompts(stand: Stand) -> None:
 
 def _media(stand: Stand) -> None:
     for part in (
+        {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}},
         {"inlineData": {"mimeType": "image/png", "data": PIXEL}},
         {"inline_data": {"mime_type": "audio/wav", "data": PIXEL}},
-        {"fileData": {"mimeType": "application/pdf", "fileUri": "https://example.com/a.pdf"}},
     ):
         contents = [{"role": "user", "parts": [{"text": "what is this?"}, part]}]
         stand.spend(stand.body(contents=contents), most=12)
@@ -188,7 +188,7 @@ CASES: Final = (
     Case(
         name="gemini: media",
         group=GROUP,
-        title="an image of 1105 tokens and a sound of 3000 in a hundred bytes, a file of 3000 by its address",
+        title="a file of 3000 tokens by its address, an image of 1105 and a sound of 3000 in a hundred bytes",
         play=_media,
         limit="0.08",
         dialect="gemini",
@@ -239,7 +239,7 @@ CASES: Final = (
         name="gemini: as one array",
         group=GROUP,
         title="a stream without alt=sse, which is one JSON array: its last element has the usage",
-        play=_streams(GEMINI_ARRAY),
+        play=plays.exactly(_streams(GEMINI_ARRAY)),
         dialect="gemini",
     ),
     Case(

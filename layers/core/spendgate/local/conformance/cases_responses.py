@@ -39,9 +39,9 @@ def _kept(stand: Stand) -> None:
 def _media(stand: Stand) -> None:
     data = f"data:image/png;base64,{PIXEL}"
     for part in (
+        {"type": "input_file", "filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PIXEL}"},
         {"type": "input_image", "image_url": data, "detail": "high"},
         {"type": "input_image", "image_url": "https://example.com/a.png", "detail": "high"},
-        {"type": "input_file", "filename": "a.pdf", "file_data": f"data:application/pdf;base64,{PIXEL}"},
     ):
         content = [{"type": "input_text", "text": "what is this?"}, part]
         stand.spend(stand.body(input=[{"role": "user", "content": content}]), most=12)
@@ -107,7 +107,7 @@ CASES: Final = (
     Case(
         name="responses: media",
         group=GROUP,
-        title="an image of 1105 tokens in the body and by address, a file of 3000 in a hundred bytes",
+        title="a file of 3000 tokens in a hundred bytes, an image of 1105 in the body and by address",
         play=_media,
         limit="0.08",
         dialect=_DIALECT,
@@ -118,6 +118,7 @@ CASES: Final = (
         group=GROUP,
         title="response.completed says null for the usage",
         play=plays.streamed,
+        limit="0.02",
         dialect=_DIALECT,
         manner=Manner(name="no_usage"),
     ),
@@ -126,6 +127,7 @@ CASES: Final = (
         group=GROUP,
         title="the stream ends in order, and response.completed never came; the whole is billed",
         play=plays.streamed,
+        limit="0.02",
         dialect=_DIALECT,
         manner=Manner(name="ends_early"),
     ),

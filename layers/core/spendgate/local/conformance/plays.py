@@ -33,8 +33,6 @@ def exactly(play: Callable[[Stand], None]) -> Callable[[Stand], None]:
         books = stand.session.books()
         settled = books.booked - (books.held or 0)
         if settled * 100 > stand.provider.billed * 101:
-            raise Missed(
-                f"counts were added up that are parts of others: {settled} picodollars booked for {stand.provider.billed}"
-            )
+            raise Missed(f"{settled} picodollars are booked for {stand.provider.billed} that were billed")
 
     return played
