@@ -144,7 +144,7 @@ def _kept(random: Random, bill: Bill, dialect: str, wants: Wants) -> Bill:
         read = random.randrange(bill.fresh + 1)
         bill = replace(bill, fresh=bill.fresh - read, read=read)
     if wants.writes or (dialect in _WRITES_UNASKED and random.random() < 0.3):
-        count = random.randrange(bill.fresh + 1)
+        count = random.choice((bill.fresh, random.randrange(bill.fresh + 1)))
         long = count if wants.writes == "long" and random.random() < 0.8 else 0
         bill = replace(bill, fresh=bill.fresh - count, written=count - long, written_long=long)
     return bill

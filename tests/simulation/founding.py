@@ -41,8 +41,9 @@ _ROUTES: Final = {
     "claude-there": (("claude-there", "anthropic.claude-m"),),
     "gemini": (("gemini", "m"),),
     "converse": (("converse", "anthropic.claude-m"),),
-    # Another name of a model, under which its rows are found; and one that is another model's name too.
+    # Another name of a model, under which its rows are found; and one that is another model's own name too.
     "latest": (("gpt", "latest"),),
+    "dear": (("gpt", "dear"),),
     "gpt-rich": (("gpt", "rich"),),
     "oai-rich": (("oai", "rich"),),
     "claude-rich": (("claude", "rich"),),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from random import Random
@@ -21,6 +22,7 @@ from spendgate.store.queue import SettlementQueue
 from tests.simulation.actors import Actor, Process
 from tests.simulation.callers import ask_of
 from tests.simulation.doors import QueueDoor
+from tests.simulation.founding import Opened
 from tests.simulation.providers import SECRET
 from tests.simulation.transport import SimulatedPool
 from tests.simulation.virtual import ACTOR, SECOND, Killed
@@ -102,20 +104,33 @@ class Gateways:
         return [one.process for one in self._warm if one is not None and not one.process.dead]
 
 
-def start_call(world: World, actor: Actor) -> None:
-    """Let a caller make a call."""
+def start_call(world: World, actor: Actor, opened: Opened | None = None) -> None:
+    """Let a caller make a call, with this key or with any."""
+    _start(world, actor, _call, opened)
+
+
+def start_count(world: World, actor: Actor, opened: Opened | None = None) -> None:
+    """Let a caller have tokens counted, which costs nothing, with this key or with any."""
+    _start(world, actor, _count, opened)
+
+
+def _start(
+    world: World,
+    actor: Actor,
+    work: Callable[[World, Actor, Function, Opened], Coroutine[Any, Any, None]],
+    opened: Opened | None,
+) -> None:
     function = world.gateways.one(actor.random)
     actor.process = function.process
     token = ACTOR.set(actor)
     try:
-        world.loop.create_task(_call(world, actor, function))
+        world.loop.create_task(work(world, actor, function, opened or actor.random.choice(world.founded.keys)))
     finally:
         ACTOR.reset(token)
 
 
-async def _call(world: World, actor: Actor, function: Function) -> None:
+async def _call(world: World, actor: Actor, function: Function, opened: Opened) -> None:
     random = actor.random
-    opened = random.choice(world.founded.keys)
     ask = ask_of(random, f"#{actor.number}")
     likely = 0.4 if opened.budget in world.founded.with_runs else 0.01
     run = f"r{random.randrange(3)}" if random.random() < likely else None
@@ -164,20 +179,8 @@ async def _call(world: World, actor: Actor, function: Function) -> None:
         world.tell(actor, "hears nothing")
 
 
-def start_count(world: World, actor: Actor) -> None:
-    """Let a caller have tokens counted, which costs nothing."""
-    function = world.gateways.one(actor.random)
-    actor.process = function.process
-    token = ACTOR.set(actor)
-    try:
-        world.loop.create_task(_count(world, actor, function))
-    finally:
-        ACTOR.reset(token)
-
-
-async def _count(world: World, actor: Actor, function: Function) -> None:
+async def _count(world: World, actor: Actor, function: Function, opened: Opened) -> None:
     random = actor.random
-    opened = random.choice(world.founded.keys)
     dialect = random.choice(("anthropic", "gemini"))
     ask = ask_of(random, f"#{actor.number}", dialect=dialect)
     actor.call = Called(

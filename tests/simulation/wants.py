@@ -68,7 +68,7 @@ def wants_of(random: Random, dialect: str, route: str) -> Wants:
     return Wants(
         images=random.choice((0, 0, 1, 2)) if rich else 0,
         sound=rich and dialect in _SOUNDING and random.random() < 0.2,
-        pages=rich and random.random() < 0.1,
+        pages=rich and random.random() < 0.15,
         tools=tools,
         results=random.randrange(4) if tools else 0,
         searches=searches,
