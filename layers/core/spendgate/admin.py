@@ -21,6 +21,7 @@ from spendgate.admin_input import invalid, sentence
 from spendgate.admin_keys import Keys
 from spendgate.admin_plan import Snapshot, plan
 from spendgate.admin_prices import Prices
+from spendgate.admin_report import Report
 from spendgate.admin_temporary import resumption, temporary_limits
 from spendgate.admin_trail import trail
 from spendgate.admin_view import (
@@ -120,6 +121,11 @@ class Admin:
     def alerts(self) -> Alerts:
         """What people are told."""
         return Alerts(self.ledger, self.clock, self.alert_tester)
+
+    @property
+    def report(self) -> Report:
+        """What was used and what it cost."""
+        return Report(ledger=self.ledger, config=self.config, clock=self.clock)
 
     # --- budgets
 

@@ -22,6 +22,7 @@ from spendgate.admin_models import (
     ResumeBody,
 )
 from spendgate.admin_openapi import document
+from spendgate.admin_reported import REPORT
 from spendgate.configuration_values import limits
 from spendgate.core.reservation import STATES
 
@@ -262,6 +263,7 @@ ENDPOINTS: Final[tuple[Endpoint, ...]] = (
         answer=answers.Lifted,
         body=LiftBody,
     ),
+    REPORT,
     Endpoint(
         method="GET",
         path="/audit",

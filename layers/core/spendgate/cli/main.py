@@ -13,6 +13,7 @@ from spendgate.cli import (
     conformance,
     keys,
     prices,
+    report,
     reservations,
     secrets,
     trail,
@@ -95,7 +96,7 @@ Examples:
 @click.pass_context
 def demo(context: click.Context, *, as_json: bool) -> None:
     """Watch a runaway agent meet its budget: nothing is spent, nothing leaves this machine."""
-    from spendgate.local.demo import run_demo  # noqa: PLC0415
+    from spendgate.local.demo import run_demo  # noqa: PLC0415 - as above
 
     context.exit(run_demo(console=console_for_people(), as_json=as_json))
 
@@ -113,6 +114,7 @@ for command in (
     alerts.alerts,
     reservations.reservations,
     reservations.reconcile,
+    report.report,
     trail.audit,
     trail.events,
     conformance.conformance,
