@@ -375,7 +375,9 @@ def test_two_keys_cannot_have_one_secret() -> None:
         "  a: {budget: acme, secret: sg-local-0123456789abcdef}\n  b: {budget: acme, secret: sg-local-0123456789abcdef}\n"
     )
 
-    assert problem_of(text, loopback_http=True) == Problem("keys.b.secret", "is the secret of key a too", 6)
+    assert problem_of(text, loopback_http=True) == Problem(
+        "keys.b.secret", "is the secret of key a too: give each key its own", 6
+    )
 
 
 @pytest.mark.parametrize(
@@ -467,19 +469,19 @@ WRONG: tuple[tuple[str, int | None, str, str], ...] = (
     ("prices:\n  - {provider: p, model: m, input: 1, output: 1, checked: 2026-02-30}\n", 5, "prices[0].checked",
      "calendar"),
     ("prices:\n  - {provider: p, model: m, input: 1, output: 1}\n  - {provider: p, model: m, input: 2, output: 1}\n", 6,
-     "prices[1]", "has provider, model and instant of prices[0]"),
+     "prices[1]", "a new rate needs a `from` of its own"),
     ("prices:\n  - {provider: p, model: m, input: 1, output: 1, aliases: [m]}\n", 5, "prices[0].aliases[0]", "already"),
     (("prices:\n  - {provider: p, model: m, input: 1, output: 1, aliases: [n]}\n"
-      "  - {provider: p, model: n, input: 1, output: 1}\n"), 5, "prices[0].aliases[0]", "already the name of a model"),
+      "  - {provider: p, model: n, input: 1, output: 1}\n"), 5, "prices[0].aliases[0]", "already the name of a model: a name leads to the prices of one"),
     ("prices:\n  - {provider: p, model: m, input: 1, output: 1, source: " + "x" * 501 + "}\n", 5, "prices[0].source",
-     "too long"),
+     "too long: at most 500 characters"),
     ("routes:\n  r: []\n", 5, "routes.r", "must be a list of 1 to 8"),
     ("routes:\n  r: p\n", 5, "routes.r", "must be a list of 1 to 8"),
     ("routes:\n  r:\n", 5, "routes.r", "has no value"),
     ("routes: 5\n", 4, "routes", "must be a mapping"),
     ("routes:\n  r: [{provider: pp, model: m}]\n", 5, "routes.r[0].provider", "did you mean p?"),
     ("routes:\n  r: [{model: m}]\n", 5, "routes.r[0].provider", "is missing"),
-    ("routes:\n  r: [{provider: p, model: m}, {provider: p, model: m}]\n", 5, "routes.r[1]", "is listed twice"),
+    ("routes:\n  r: [{provider: p, model: m}, {provider: p, model: m}]\n", 5, "routes.r[1]", "is listed twice: each candidate is tried once at most"),
     (
         "routes:\n  r: [{provider: p, model: 'arn:aws:bedrock:us-east-1:1:prompt/ABC'}]\n",
         5,
@@ -487,7 +489,7 @@ WRONG: tuple[tuple[str, int | None, str, str], ...] = (
         "names a prompt or a router of Bedrock, whose text or model nobody can bound",
     ),
     ("routes:\n  a b: [{provider: p, model: m}]\n", 5, "routes.a b", "without spaces"),
-    ("keys:\n  k: {budget: acme}\n", 5, "keys.k.budget", "is not in budgets of this file"),
+    ("keys:\n  k: {budget: acme}\n", 5, "keys.k.budget", "is not in budgets of this file, which has none: add it there"),
     ("keys:\n  k: {}\n", 5, "keys.k.budget", "is missing"),
     ("keys:\n  K: {budget: a}\nbudgets: {a: {unbudgeted: true}}\n", 5, "keys.K", "a name has 1 to 64"),
     ("keys:\n  k: {budget: a, models: []}\nbudgets: {a: {unbudgeted: true}}\n", 5, "keys.k.models", "is empty"),
@@ -496,6 +498,7 @@ WRONG: tuple[tuple[str, int | None, str, str], ...] = (
     ("keys:\n  k: {budget: a}\nbudgets: {a/b: {unbudgeted: true}}\n", 5, "keys.k.budget", "known: a/b"),
     ("alerts: {warn_at: [0]}\n", 4, "alerts.warn_at[0]", "from 1 to 99"),
     ("alerts: {warn_at: [100]}\n", 4, "alerts.warn_at[0]", "from 1 to 99"),
+    ("alerts: {warn_at: [80, 80]}\n", 4, "alerts.warn_at", "has a number twice: leave one of them out"),
     ("alerts: {warn_at: [80, 80]}\n", 4, "alerts.warn_at", "twice"),
     ("budgets:\n  a: {limits: {usd: {day: 1}}, alerts: {warn_at: [80, 80]}}\n", 5, "budgets.a.alerts.warn_at", "twice"),
     ("budgets:\n  a: {limits: {usd: {day: 1}}, alerts: {warn_at: [0]}}\n", 5, "budgets.a.alerts.warn_at[0]", "from 1 to 99"),
@@ -536,8 +539,12 @@ def test_a_mistake_is_told_with_its_line_its_place_and_what_is_allowed(
             "budgets.a.unbudgeted",
             "written twice",
         ),
-        ("version: 1\nbudgets: [\n", 3, "", "not YAML"),
-        ("version: 1\n\tbudgets: 1\n", 2, "", "not YAML"),
+        ("version: 1\nbudgets: [\n", 3, "", "not YAML: a quote, a [ or a { is opened and never closed"),
+        ("version: 1\nbudgets:\n  a: 'x\n", 4, "", "never closed (on line 3)"),
+        ("version: 1\n\tbudgets: 1\n", 2, "", "not YAML: a tab, which cannot indent: use spaces"),
+        ("version: 1\nroutes: a: b\n", 2, "", "put text with ': ' in quotes"),
+        ("version: 1\nroutes: @a\n", 2, "", "begins with a special character: put it in quotes"),
+        ("version: 1\nroutes:\n  a: 1\n b: 1\n", 4, "", "indented unlike those around it"),
         ("version: 1\n---\nversion: 1\n", 2, "", "not YAML"),
         ("version: 1\nx: &a {}\nbudgets: *a\n", 3, "", "aliases (*name) are not allowed"),
         ("version: !!float 1\n", 1, "version", "tags (!name) are not allowed"),
@@ -545,9 +552,14 @@ def test_a_mistake_is_told_with_its_line_its_place_and_what_is_allowed(
         ("version: 1\nbudgets: !!set {a}\n", 2, "budgets", "tags (!name) are not allowed"),
         ("version: 1\n? [a, b]\n: 1\n", 2, "", "a key must be plain text"),
         ('version: 1\n"\\ud800": 1\n', 2, "", "a key must be plain text"),
-        ('version: "\\ud800"\n', 1, "version", "half of a pair"),
-        ('version: "\\UFFFFFFFF"\n', None, "", "out of range"),
-        ("version: 1\nx: \x00\n", 2, "", "a character that YAML does not allow"),
+        ('version: "\\ud800"\n', 1, "version", "which alone is no character: write the character itself"),
+        ('version: "\\UFFFFFFFF"\n', 1, "", "out of range"),
+        (
+            "version: 1\nx: \x00\n",
+            2,
+            "",
+            "a character that YAML does not allow, such as a control character: delete it",
+        ),
         ("[" * 100_000, 1, "", f"nested deeper than {DEPTH_MAX} levels"),
         (" " * (TEXT_LENGTH_MAX + 1), None, "", "longer than 512 KiB"),
     ],
@@ -607,13 +619,36 @@ def test_an_unknown_dialect_is_answered_with_those_that_are_spoken() -> None:
     assert problem.message == f"is no dialect that is spoken here; known: {', '.join(sorted(FAMILIES))}"
 
 
+@pytest.mark.parametrize(
+    ("entry", "place", "message"),
+    [
+        (
+            "dialect: anthropic, base_url: https://example.com, kind: azure",
+            "kind",
+            "speaks the dialect openai, and this provider anthropic: change the kind or the dialect",
+        ),
+        (
+            "dialect: openai, base_url: https://example.com, api_version: preview",
+            "api_version",
+            "goes with kind: azure only: leave it out, or say kind: azure",
+        ),
+    ],
+)
+def test_a_kind_that_does_not_fit_says_what_to_change(entry: str, place: str, message: str) -> None:
+    problem = problem_of(f"version: 1\nproviders:\n  p: {{{entry}}}\n")
+
+    assert (problem.place, problem.message) == (f"providers.p.{place}", message)
+
+
 def test_a_route_of_two_dialects_names_both() -> None:
     text = (
         f"{HEAD}  q: {{dialect: anthropic, base_url: https://example.com}}\n"
         "routes:\n  r: [{provider: p, model: m}, {provider: q, model: m}]\n"
     )
 
-    assert problem_of(text) == Problem("routes.r", "must be of one dialect, but has openai (p) and anthropic (q)", 6)
+    assert problem_of(text) == Problem(
+        "routes.r", "must be of one dialect, but has openai (p) and anthropic (q): make a route for each", 6
+    )
 
 
 def test_a_route_has_no_more_candidates_than_can_be_bounded() -> None:
@@ -628,7 +663,9 @@ def test_a_budget_has_no_more_limits_than_its_item_can_hold() -> None:
     text = "version: 1\nbudgets:\n  acme: {{unbudgeted: true, runs: {{limits: {{{}}}}}}}\n"
 
     assert parse(text.format(most), loopback_http=False).budgets[0].runs is not None
-    assert problem_of(text.format(f"{most}, tokens: {{day: 1}}")).message == f"has 13 limits, more than {LIMITS_MAX}"
+    assert problem_of(text.format(f"{most}, tokens: {{day: 1}}")).message.startswith(
+        f"has 13 limits, more than {LIMITS_MAX}: put some of them"
+    )
 
 
 def test_one_instant_after_another_is_a_new_price_of_the_same_model() -> None:

@@ -158,7 +158,10 @@ class _Reader:
         owners: dict[str, str] = {}
         for name, entry in self._entries("keys", KeyEntry).items():
             if entry.secret is not None and owners.setdefault(entry.secret, name) != name:
-                self._findings.add(("keys", name, "secret"), f"is the secret of key {shown(owners[entry.secret])} too")
+                self._findings.add(
+                    ("keys", name, "secret"),
+                    f"is the secret of key {shown(owners[entry.secret])} too: give each key its own",
+                )
             keys.append(_key_spec(name, entry))
         return tuple(keys)
 
@@ -211,16 +214,21 @@ class _Reader:
         kind = kind_of(provider)
         if kind.dialect != provider.dialect:
             self._findings.add(
-                ("providers", provider.name, "kind"), f"speaks {kind.dialect}, and the provider {provider.dialect}"
+                ("providers", provider.name, "kind"),
+                f"speaks the dialect {kind.dialect}, and this provider {provider.dialect}: change the kind or the dialect",
             )
         elif provider.api_version is not None and not kind.deployments:
-            self._findings.add(("providers", provider.name, "api_version"), "goes with kind: azure only")
+            self._findings.add(
+                ("providers", provider.name, "api_version"),
+                "goes with kind: azure only: leave it out, or say kind: azure",
+            )
 
     def _check_known(self, section: str, name: object, place: Place) -> None:
         """Check that a name, if it is one, stands in a section; it may belong to an entry that is wrong otherwise."""
         names = self._names(section)
         if isinstance(name, str) and name not in names:
-            self._findings.add(place, f"is not in {section} of this file{did_you_mean(name, names)}")
+            hint = did_you_mean(name, names) if names else ", which has none: add it there"
+            self._findings.add(place, f"is not in {section} of this file{hint}")
 
     def _check_rows(self, rows: Mapping[int, PriceRow]) -> None:
         """A name at a provider leads to the rows of one model, and an instant to one of these rows."""
@@ -229,10 +237,16 @@ class _Reader:
         for index, row in rows.items():
             first = seen.setdefault((row.provider, row.model, row.valid_from), index)
             if first != index:
-                self._findings.add(("prices", index), f"has provider, model and instant of prices[{first}]")
+                self._findings.add(
+                    ("prices", index),
+                    f"has provider, model and instant of prices[{first}]: a new rate needs a `from` of its own",
+                )
             for at, alias in enumerate(row.aliases):
                 if owners.setdefault((row.provider, alias), row.model) != row.model or alias == row.model:
-                    self._findings.add(("prices", index, "aliases", at), "is already the name of a model")
+                    self._findings.add(
+                        ("prices", index, "aliases", at),
+                        "is already the name of a model: a name leads to the prices of one",
+                    )
 
     def _check_candidates(self, candidates: Mapping[int, Candidate], place: Place) -> None:
         providers = self._section("providers")
@@ -240,7 +254,7 @@ class _Reader:
         spoken: dict[str, str] = {}
         for index, candidate in candidates.items():
             if first.setdefault(candidate, index) != index:
-                self._findings.add((*place, index), "is listed twice")
+                self._findings.add((*place, index), "is listed twice: each candidate is tried once at most")
             dialect = _field(providers.get(candidate.provider), "dialect")
             if isinstance(dialect, str) and dialect in FAMILIES:
                 spoken.setdefault(dialect, candidate.provider)
@@ -249,7 +263,7 @@ class _Reader:
                 self._findings.add((*place, index, "model"), message)
         if len(spoken) > 1:
             both = " and ".join(f"{dialect} ({shown(name)})" for dialect, name in spoken.items())
-            self._findings.add(place, f"must be of one dialect, but has {both}")
+            self._findings.add(place, f"must be of one dialect, but has {both}: make a route for each")
 
     def _check_path(self, path: str) -> None:
         try:
@@ -274,12 +288,14 @@ class _Reader:
 
     def _check_warn_at(self, thresholds: list[int], place: Place) -> None:
         if len(set(thresholds)) != len(thresholds):
-            self._findings.add(place, "has a number twice")
+            self._findings.add(place, "has a number twice: leave one of them out")
 
     def _check_number(self, entry: LimitsEntry, place: Place) -> None:
         number = len(values.limits(entry))
         if number > LIMITS_MAX:
-            self._findings.add(place, f"has {number} limits, more than {LIMITS_MAX}")
+            self._findings.add(
+                place, f"has {number} limits, more than {LIMITS_MAX}: put some of them on a budget above or below it"
+            )
         for measure in entry.model_fields_set:
             if not getattr(entry, measure).model_fields_set:
                 self._findings.add((*place, measure), "has no window: give it one, or leave the line out")

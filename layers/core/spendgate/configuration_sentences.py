@@ -44,7 +44,7 @@ _SENTENCES: Final = {
     "list_type": "must be a list",
     "too_long": "has more than 64 entries",
     "too_short": "is empty: name at least one, or leave it out for all",
-    "string_too_long": "is too long",
+    "string_too_long": "is too long: at most 500 characters",
 }
 
 

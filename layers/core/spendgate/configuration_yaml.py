@@ -20,6 +20,19 @@ DEPTH_MAX: Final = 16
 
 _TAG = "tag:yaml.org,2002:"
 _SHOWN_LENGTH_MAX: Final = 80
+_UNCLOSED: Final = "a quote, a [ or a { is opened and never closed"
+# Words of the library, and what to do about them.
+_PLAINER: Final = (
+    ("'\\t'", "a tab, which cannot indent: use spaces"),
+    (
+        "mapping values are not allowed",
+        "a second ': ' on one line, or too much indentation: put text with ': ' in quotes",
+    ),
+    ("cannot start any token", "a value that begins with a special character: put it in quotes"),
+    ("end of stream", _UNCLOSED),
+    ("<stream end>", _UNCLOSED),
+    ("expected <block end>", "a line that is indented unlike those around it"),
+)
 _TELLTALES: Final = ("sg-", "sk-", "sk_", "xai-", "gsk_", "AIza", "AKIA")
 
 
@@ -69,25 +82,42 @@ def read(text: str, findings: Findings) -> Any:
     ConfigurationInvalid where it cannot be read at all. What is refused by itself is a finding and stands as None.
     """
     if len(text) > TEXT_LENGTH_MAX:
-        raise ConfigurationInvalid([Problem("", f"the file is longer than {TEXT_LENGTH_MAX // 1024} KiB")])
+        raise ConfigurationInvalid(
+            [Problem("", f"the file is longer than {TEXT_LENGTH_MAX // 1024} KiB, the most that is read")]
+        )
+    loader = None
     try:
-        node = _Loader(text).get_single_node()
+        loader = _Loader(text)
+        node = loader.get_single_node()
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, error.position) + 1
-        raise ConfigurationInvalid([Problem("", "a character that YAML does not allow", line)]) from error
+        raise ConfigurationInvalid(
+            [Problem("", "a character that YAML does not allow, such as a control character: delete it", line)]
+        ) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line_or_none = None if mark is None else mark.line + 1
-        raise ConfigurationInvalid(
-            [Problem("", f"not YAML: {error.problem or error.context}", line_or_none)]
-        ) from error
+        raise ConfigurationInvalid([Problem("", _not_yaml(error), line_or_none)]) from error
     except (ValueError, OverflowError) as error:
         # The library hands "\Uffffffff" and a version number of 5000 digits to chr() and int() as they are.
-        raise ConfigurationInvalid([Problem("", "not YAML: an escape or a number out of range")]) from error
+        raise ConfigurationInvalid(
+            [Problem("", "not YAML: an escape or a number out of range", None if loader is None else loader.line + 1)]
+        ) from error
     if node is None:
         raise ConfigurationInvalid([Problem("", "the file is empty: it needs at least version: 1", 1)])
     findings.locate((), node.start_mark.line + 1)
     return _value(node, (), findings)
+
+
+def _not_yaml(error: yaml.MarkedYAMLError) -> str:
+    """Return the library's sentence, or a plainer one for the mistakes that people make most."""
+    problem = error.problem or error.context or ""
+    said = next((plain for words, plain in _PLAINER if words in problem), problem)
+    begun, noticed = error.context_mark, error.problem_mark
+    where = (
+        f" (on line {begun.line + 1})" if said == _UNCLOSED and begun and noticed and begun.line < noticed.line else ""
+    )
+    return f"not YAML: {said}{where}"
 
 
 def shown(segment: str) -> str:
@@ -162,7 +192,9 @@ def _scalar(node: ScalarNode, place: Place, findings: Findings) -> str | int | b
         case "str" if _is_text(text):
             return text
         case "str":
-            findings.refuse(place, "has a character that is half of a pair")
+            findings.refuse(
+                place, "has an escape from \\ud800 to \\udfff, which alone is no character: write the character itself"
+            )
         case "int" if _INT.match(text):
             return int(text)
         case "bool" if _BOOL.match(text):

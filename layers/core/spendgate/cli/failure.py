@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from spendgate.cli import exit_codes
-from spendgate.errors import ConfigurationInvalid, LedgerUnavailable, LocalStoreFailed
+from spendgate.errors import ConfigurationInvalid, LedgerUnavailable, LocalStoreFailed, Problem
 
 
 class Failed(click.ClickException):
@@ -117,7 +117,5 @@ def _as_text(error: click.ClickException) -> str:
 
 
 def _problem(problem: Mapping[str, Any]) -> str:
-    line = problem.get("line")
-    at = "" if line is None else f"line {line}: "
-    place = f"{problem['place']}: " if problem.get("place") else ""
-    return f"{at}{place}{problem.get('message', '')}"
+    # Of a gateway's answer, which may leave things out.
+    return str(Problem(problem.get("place") or "", problem.get("message", ""), problem.get("line")))
