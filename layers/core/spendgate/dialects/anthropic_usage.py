@@ -9,7 +9,7 @@ from spendgate.core.usage import BUCKETS, Usage, UsageReport, usable_count
 from spendgate.dialects.anthropic_tools import filters_by_code
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
-from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, usage_report
+from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, document_of, usage_report
 from spendgate.dialects.sse import Frame
 
 _TOTALS: Final = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -154,19 +154,13 @@ class _MessageStream:
         self._unreadable = False
 
     def take(self, frame: Frame) -> Passage:
-        if not frame.readable:
-            self._unreadable = True
-            return Passage.FLOW
-        if frame.data is None or not frame.data.strip():
-            return Passage.FLOW
-        event = parse_answer(frame.data)
-        if not isinstance(event, dict):
-            # It may have been the usage.
-            self._unreadable = True
+        event, readable = document_of(frame)
+        if event is None:
+            self._unreadable = self._unreadable or not readable
             return Passage.FLOW
         return self._take_event(event, kind=event.get("type") or frame.event)
 
-    def report(self, *, over: bool) -> UsageReport:  # noqa: ARG002  a message that is over without its end is cut
+    def report(self, *, over: bool) -> UsageReport:  # noqa: ARG002 - a message that is over without its end is cut
         finished = self._stopped and not self._error
         return self._tally.report(problem=self._problem(finished=finished), finished=finished)
 

@@ -16,6 +16,7 @@ from spendgate.dialects.metering import (
     Passage,
     StreamMeter,
     capped,
+    document_of,
     identifier,
     usage_report,
 )
@@ -152,15 +153,9 @@ class _AnswerStream:
         self._unreadable = False
 
     def take(self, frame: Frame) -> Passage:
-        if not frame.readable:
-            self._unreadable = True
-            return Passage.FLOW
-        if frame.data is None or not frame.data.strip():
-            return Passage.FLOW
-        chunk = parse_answer(frame.data)
-        if not isinstance(chunk, dict):
-            # It may have been the usage.
-            self._unreadable = True
+        chunk, readable = document_of(frame)
+        if chunk is None:
+            self._unreadable = self._unreadable or not readable
             return Passage.FLOW
         self._error = self._error or chunk.get("error") is not None or frame.event == "error"
         self._tally.take(chunk)

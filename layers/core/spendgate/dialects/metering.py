@@ -79,6 +79,19 @@ class StreamMeter:
         return not data.startswith(b"[DONE]") and parse_answer(data) is None
 
 
+def document_of(frame: Frame) -> tuple[dict[str, Any] | None, bool]:
+    """Return the object that a frame carries, None for none; and whether all that it carries could be read.
+
+    What could not be read may have been the usage: an answer with such a frame has none that can be settled by.
+    """
+    if not frame.readable:
+        return None, False
+    if frame.data is None or not frame.data.strip():
+        return None, True
+    document = parse_answer(frame.data)
+    return (document, True) if isinstance(document, dict) else (None, False)
+
+
 class Counts:
     """The raw counts of an answer, merged over its frames: per field the greatest valid value.
 

@@ -10,7 +10,16 @@ from spendgate.dialects import openai_usage
 from spendgate.dialects.charges import Charges
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
-from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, identifier, usage_report
+from spendgate.dialects.metering import (
+    Counts,
+    Identity,
+    Passage,
+    StreamMeter,
+    capped,
+    document_of,
+    identifier,
+    usage_report,
+)
 from spendgate.dialects.openai_fields import SEARCH_TOKENS
 from spendgate.dialects.sse import Frame
 
@@ -174,16 +183,11 @@ class _ResponseStream:
         self._unreadable = False
 
     def take(self, frame: Frame) -> Passage:
-        if not frame.readable:
-            self._unreadable = True
+        if frame.readable and frame.data is not None and frame.data.strip().startswith(_DONE):
             return Passage.FLOW
-        data = b"" if frame.data is None else frame.data.strip()
-        if not data or data.startswith(_DONE):
-            return Passage.FLOW
-        event = parse_answer(data)
-        if not isinstance(event, dict):
-            # It may have been the usage.
-            self._unreadable = True
+        event, readable = document_of(frame)
+        if event is None:
+            self._unreadable = self._unreadable or not readable
             return Passage.FLOW
         return self._take_event(event, frame.event)
 

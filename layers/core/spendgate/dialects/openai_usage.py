@@ -8,7 +8,7 @@ from spendgate.core.usage import Usage, UsageReport, usable_count
 from spendgate.dialects.charges import Charges
 from spendgate.dialects.dialect import Request
 from spendgate.dialects.json_strict import parse_answer
-from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, usage_report
+from spendgate.dialects.metering import Counts, Identity, Passage, StreamMeter, capped, document_of, usage_report
 from spendgate.dialects.openai_fields import SEARCH_TOKENS_FREE
 from spendgate.dialects.sse import Frame
 
@@ -138,18 +138,12 @@ class _ChatStream:
         self._unreadable = False
 
     def take(self, frame: Frame) -> Passage:
-        if not frame.readable:
-            self._unreadable = True
-            return Passage.FLOW
-        if frame.data is None or not frame.data.strip():
-            return Passage.FLOW
-        if frame.data.strip().startswith(_DONE):
+        if frame.readable and frame.data is not None and frame.data.strip().startswith(_DONE):
             self._done = True
             return Passage.LAST
-        chunk = parse_answer(frame.data)
-        if not isinstance(chunk, dict):
-            # It may have been the usage.
-            self._unreadable = True
+        chunk, readable = document_of(frame)
+        if chunk is None:
+            self._unreadable = self._unreadable or not readable
             return Passage.FLOW
         self._error = self._error or frame.event == "error"
         return self._take_chunk(chunk)
