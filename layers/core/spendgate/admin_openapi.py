@@ -22,7 +22,7 @@ _MODES: Final[tuple[JsonSchemaMode, ...]] = ("validation", "serialization")
 class Untitled(GenerateJsonSchema):
     """Schemas without a title for each field, which says its name again."""
 
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
+    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002 - pydantic's own signature
         return False
 
 

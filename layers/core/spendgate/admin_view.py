@@ -5,7 +5,7 @@ Money is exact USD strings, times are ISO instants with Z. What is configured is
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from spendgate.core.budget import Amounts, BudgetPolicy, BudgetState, Limit, RunPolicy, Stop, TemporaryLimits
 from spendgate.core.event import Event
@@ -18,6 +18,8 @@ from spendgate.core.window import (
     COUNTED,
     MEASURES,
     WINDOWS,
+    Measure,
+    Window,
     bucket_start,
     counter,
     counter_window,
@@ -25,6 +27,9 @@ from spendgate.core.window import (
     outside_the_hour,
     resets_at,
 )
+
+# What was spent is shown in these, limited or not.
+_COMMITTED: Final[tuple[Window, ...]] = ("day", "month", "life")
 
 
 def instant_text(at: datetime) -> str:
@@ -45,7 +50,7 @@ def budget_view(state: BudgetState, now: datetime) -> dict[str, Any]:
         "expires_at": None if policy.expires_at is None else instant_text(policy.expires_at),
         "reserved": usd_text(state.reserved),
         "unknown": usd_text(state.unknown),
-        "committed": {window: usd_text(_committed(state, "usd", window, now)) for window in ("day", "month", "life")},
+        "committed": {window: usd_text(_committed(state, "usd", window, now)) for window in _COMMITTED},
         "windows": [window_view(state, limit, now) for limit in sorted(policy.limits_at(now), key=_place)],
         "temporary": None if temporary is None else temporary_view(temporary),
         "policy": policy_view(policy),
@@ -219,7 +224,7 @@ def _place(limit: Limit) -> tuple[int, int]:
     return COUNTED.index(limit.measure), WINDOWS.index(limit.window)
 
 
-def _committed(state: BudgetState, measure: Any, window: Any, now: datetime) -> int:
+def _committed(state: BudgetState, measure: Measure, window: Window, now: datetime) -> int:
     committed = state.counters.get(counter(measure, window, now), 0)
     if window != "hour":
         return committed

@@ -115,9 +115,13 @@ def exceeded(denied: Denied, now: datetime) -> Alert | None:
         "threshold": str(FULL),
     }
     if f"/{RUN_PREFIX}" in path:
-        day = f"{now.astimezone(UTC):%Y-%m-%d}"
         return Alert(
-            kind="run_exceeded", scope=owner(path), mark=day, at=now, severity="warning", facts={**told, "run": path}
+            kind="run_exceeded",
+            scope=owner(path),
+            mark=_day(now),
+            at=now,
+            severity="warning",
+            facts={**told, "run": path},
         )
     return Alert(
         kind="exceeded", scope=path, mark=_mark(limit, FULL, now), at=now, severity="critical", facts=told,
@@ -146,11 +150,10 @@ def run_stops(open_ones: Iterable[Reservation]) -> Mapping[str, str]:
 
 def runs_stopped(runs: Iterable[BudgetState], stops: Mapping[str, str], now: datetime) -> Iterator[Alert]:
     """Yield, once a day and budget, that a run is stopped by a call of unknown outcome: runs come and go."""
-    day = f"{now.astimezone(UTC):%Y-%m-%d}"
     for state in runs:
         stop = state.policy.stop
         if stop is not None and stop.reservation == stops.get(state.policy.path):
-            yield stopped(state.policy.path, stop, now, mark=f"{RUN_PREFIX}{day}")
+            yield stopped(state.policy.path, stop, now, mark=f"{RUN_PREFIX}{_day(now)}")
 
 
 def bound_violated(block: Block, now: datetime) -> Alert:
@@ -185,25 +188,22 @@ def unknown_money(open_ones: Iterable[Reservation], now: datetime) -> Iterator[A
             "provider": oldest.provider or "",
             "since": instant(oldest.created_at),
         }
-        day = f"{now.astimezone(UTC):%Y-%m-%d}"
-        yield Alert(kind="unknown_money", scope=path, mark=day, at=now, severity="warning", facts=facts)
+        yield Alert(kind="unknown_money", scope=path, mark=_day(now), at=now, severity="warning", facts=facts)
 
 
 def unpriced(path: str, *, route: str, candidate: Candidate, now: datetime) -> Alert:
     """Return that a call was refused since a candidate has no price; told once a day."""
-    day = f"{now.astimezone(UTC):%Y-%m-%d}"
     facts = {"route": route, "provider": candidate.provider, "model": candidate.model}
-    mark = f"{candidate.provider}/{candidate.model}#{day}"
+    mark = f"{candidate.provider}/{candidate.model}#{_day(now)}"
     return Alert(kind="unpriced", scope=owner(path), mark=mark, at=now, severity="warning", facts=facts)
 
 
 def provider_spend_limit(candidate: Candidate, *, limit: str, path: str, now: datetime) -> Alert:
     """Return that a provider refuses the gateway's own account for its spend limit there; told once a day."""
-    day = f"{now.astimezone(UTC):%Y-%m-%d}"
     facts = {"provider": candidate.provider, "model": candidate.model, "limit": limit, "budget": path}
     scope = f"provider:{candidate.provider}"
     return Alert(
-        kind="provider_spend_limit", scope=scope, mark=f"{limit}#{day}", at=now, severity="critical", facts=facts
+        kind="provider_spend_limit", scope=scope, mark=f"{limit}#{_day(now)}", at=now, severity="critical", facts=facts
     )
 
 
@@ -287,6 +287,11 @@ def _window_facts(limit: Limit, now: datetime, *, born: datetime | None = None) 
         "maximum": amount_text(limit.measure, limit.maximum),
         "since": "" if since is None else instant(since),
     }
+
+
+def _day(now: datetime) -> str:
+    """Return the mark of what is told once a day."""
+    return f"{now.astimezone(UTC):%Y-%m-%d}"
 
 
 def _mark(limit: Limit, threshold: int, now: datetime) -> str:

@@ -85,6 +85,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         seen: set[str] = set()
+        # add() returns None, so a key that is new is remembered and passed over.
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         # Which of the two a provider takes differs from server to server: the bound could be for the other.
         _refuse(f"The key {shown(twice)!r} occurs twice in one object.", field=shown(twice))

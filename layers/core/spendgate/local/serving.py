@@ -45,5 +45,6 @@ async def served(
 class _Embedded(uvicorn.Server):
     """A server that leaves the process's signals to whoever embeds it."""
 
+    # uvicorn's is a generator, of which only this is used.
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         return nullcontext()

@@ -37,8 +37,8 @@ class Signer:
     def sign(self, outbound: Outbound) -> tuple[tuple[str, str], ...]:
         """Return the headers of a request with its signature; SignatureMissing, and nothing was sent."""
         from botocore.auth import SigV4Auth  # noqa: PLC0415 - a gateway without such a provider does not pay for it
-        from botocore.awsrequest import AWSRequest  # noqa: PLC0415
-        from botocore.exceptions import BotoCoreError  # noqa: PLC0415
+        from botocore.awsrequest import AWSRequest  # noqa: PLC0415 - as above
+        from botocore.exceptions import BotoCoreError  # noqa: PLC0415 - as above
 
         region = region_of(outbound.url) or self._region
         if region is None:

@@ -38,8 +38,8 @@ class Reader:
 
     def budgets_on(self, paths: Sequence[str]) -> tuple[BudgetState, ...]:
         """Return the budgets of these paths that exist, in that order, all of one instant."""
-        gets = [{"Get": {"TableName": self.table, "Key": encode_item(items.budget_key(path))}} for path in paths]
-        answer = persist(lambda: self.client.transact_get_items(TransactItems=gets), self.timing)  # type: ignore[arg-type]
+        gets: Any = [{"Get": {"TableName": self.table, "Key": encode_item(items.budget_key(path))}} for path in paths]
+        answer = persist(lambda: self.client.transact_get_items(TransactItems=gets), self.timing)
         return tuple(items.decode_budget(decode_item(one["Item"])) for one in answer["Responses"] if one.get("Item"))
 
     def budgets(self, *, runs: bool = True) -> tuple[BudgetState, ...]:
@@ -129,6 +129,7 @@ class Reader:
             }
             while wanted:
                 request = wanted
+                # Called in this very turn.
                 answer = persist(lambda: self.client.batch_get_item(RequestItems=request), self.timing)  # noqa: B023
                 yield from (decode_item(item) for item in answer["Responses"].get(self.table, ()))
                 wanted = answer.get("UnprocessedKeys")
