@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final
+
 import pytest
 
 from tests.simulation.__main__ import result_of
 from tests.simulation.world import History, World
 
-SEEDS = range(24)
-STEPS = 700
+SEEDS: Final = range(24)
+STEPS: Final = 700
+ROOT: Final = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -25,3 +32,26 @@ def test_a_seed_tells_the_same_history_each_time() -> None:
 
     assert tales[0] == tales[1]
     assert len(tales[0] or ()) > 300
+
+
+def test_a_seed_tells_the_same_history_in_every_process_however_python_hashes() -> None:
+    events = ",".join(map(str, range(100)))
+    command = [sys.executable, "-m", "tests.simulation", "--seed", "9", "--steps", "300", "--only", events]
+    begun = [
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            cwd=ROOT,
+            env={
+                **os.environ,
+                "PYTHONHASHSEED": seed,
+                "PYTHONPATH": os.pathsep.join(map(str, (ROOT, ROOT / "layers" / "core"))),
+            },
+        )
+        for seed in ("1", "2")
+    ]
+    tales = [one.communicate()[0] for one in begun]
+
+    assert [one.returncode for one in begun] == [0, 0]
+    assert tales[0] == tales[1]
+    assert tales[0].count(b"\n") > 200
