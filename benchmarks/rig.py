@@ -12,25 +12,23 @@ import json
 import os
 import secrets
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
-import httpx
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 
+from benchmarks.stub import StubPool, StubProvider
 from spendgate.admin import Admin
 from spendgate.asgi import create_app
 from spendgate.calls import Parts
-from spendgate.core.address import Network
 from spendgate.directory import Directory
 from spendgate.gateway import Gateway
 from spendgate.local import ministack
 from spendgate.observability import JsonLog
-from spendgate.providers.attempt import Pool
 from spendgate.providers.signing import Signer
 from spendgate.settings import Settings
 from spendgate.store.client import dynamodb
@@ -42,7 +40,6 @@ from spendgate.wiring import LoggedFallback, Threads, reader, timing, utc_now
 
 T = TypeVar("T")
 
-EGRESS: Final = "provider"
 STORE_SECONDS_MAX: Final = 60.0
 # Budgets of a path of four, each with the limits that its like has in a team; a key of each depth.
 PATHS: Final = ("acme", "acme/search", "acme/search/triage", "acme/search/triage/agent-7")
@@ -78,42 +75,6 @@ SMALL: Final = "sg-bench-0000000000000009"
 def key_of_depth(depth: int) -> str:
     """Return the key whose path has so many budgets."""
     return f"sg-bench-{depth:016d}"
-
-
-class StubProvider(httpx.AsyncBaseTransport):
-    """Answers at once, whole or in ``chunks`` pieces, and tells the trace that a request came."""
-
-    def __init__(self, trace: list[str]) -> None:
-        self._trace = trace
-        self.chunks = 50
-
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        self._trace.append(EGRESS)
-        if b'"stream":true' in await request.aread():
-            return httpx.Response(
-                200, headers={"content-type": "text/event-stream"}, stream=_Pieces(_stream(self.chunks))
-            )
-        return httpx.Response(200, headers={"content-type": "application/json"}, stream=_Pieces([_whole()]))
-
-
-class _Pieces(httpx.AsyncByteStream):
-    def __init__(self, pieces: list[bytes]) -> None:
-        self._pieces = pieces
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
-            yield piece
-
-
-class StubPool(Pool):
-    """The pool of the gateway, whose client has the stub for a network."""
-
-    def __init__(self, stub: StubProvider) -> None:
-        super().__init__(clock=utc_now, connect_seconds=5, idle_seconds=60)
-        self._stub = stub
-
-    def _new(self, _: Network) -> httpx.AsyncClient:
-        return httpx.AsyncClient(transport=self._stub, trust_env=False)
 
 
 @dataclass(slots=True)
@@ -303,24 +264,3 @@ def _scope(secret: str, length: int, headers: tuple[tuple[bytes, bytes], ...]) -
         "client": ("127.0.0.1", 50000),
         "server": ("127.0.0.1", 8787),
     }
-
-
-_HEAD: Final = {"id": "chatcmpl-0123456789abcdef", "created": 1_700_000_000, "model": "stub-model"}
-_USAGE: Final = {"prompt_tokens": 200, "completion_tokens": 50, "total_tokens": 250}
-
-
-def _whole() -> bytes:
-    message = {"role": "assistant", "content": "Three of the open tickets do. " * 6}
-    choice = {"index": 0, "message": message, "finish_reason": "stop"}
-    return json.dumps({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}).encode()
-
-
-def _stream(chunks: int) -> list[bytes]:
-    head = {**_HEAD, "object": "chat.completion.chunk"}
-    deltas = [{"content": f"word-{number} "} for number in range(chunks - 1)]
-    frames: list[dict[str, Any]] = [
-        {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": None}], "usage": None} for delta in deltas
-    ]
-    frames.append({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}], "usage": None})
-    frames.append({**head, "choices": [], "usage": _USAGE})
-    return [b"data: " + json.dumps(frame).encode() + b"\n\n" for frame in frames] + [b"data: [DONE]\n\n"]

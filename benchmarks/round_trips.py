@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from benchmarks.rig import CONFIGURATION, EGRESS, SMALL, Rig, chat_body, key_of_depth
+from benchmarks.rig import CONFIGURATION, SMALL, Rig, chat_body, key_of_depth
+from benchmarks.stub import EGRESS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ _PARTS: Final = (
     ("spendgate/relay.py", "", "relay of a stream"),
     ("spendgate/directory.py", "", "directory"),
     ("benchmarks/rig.py", "", "(the benchmark itself)"),
+    ("benchmarks/stub.py", "", "(the benchmark itself)"),
     ("starlette/applications.py", "", "Starlette and asgi.py"),
     ("spendgate/asgi.py", "", "Starlette and asgi.py"),
     ("asyncio/base_events.py", "", "event loop"),
