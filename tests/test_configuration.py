@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spendgate.configuration import Configuration, KeySpec
-from spendgate.configuration_reader import LIMITS_MAX, parse
+from spendgate.configuration_checks import LIMITS_MAX
+from spendgate.configuration_reader import parse
 from spendgate.configuration_yaml import DEPTH_MAX, TEXT_LENGTH_MAX
 from spendgate.core.alert import AlertPolicy
 from spendgate.core.budget import Limit, RunPolicy

@@ -6,17 +6,16 @@ with all that can be said is examples/spendgate.yaml.
 
 import re
 from collections.abc import Iterable, Mapping
-from datetime import datetime
 from typing import Any, Final
 
 from spendgate import configuration_values as values
 from spendgate.configuration import Configuration, KeySpec
+from spendgate.configuration_checks import check_kind, check_limits, check_name, check_path, check_rows, check_warn_at
 from spendgate.configuration_model import (
     AlertsEntry,
     BudgetEntry,
     CandidateEntry,
     KeyEntry,
-    LimitsEntry,
     PriceEntry,
     ProviderEntry,
     RouteEntry,
@@ -24,22 +23,11 @@ from spendgate.configuration_model import (
 from spendgate.configuration_sentences import EntryType, did_you_mean, validated
 from spendgate.configuration_yaml import Findings, Place, read, shown
 from spendgate.core.alert import AlertPolicy
-from spendgate.core.budget import (
-    PATH_DEPTH_MAX,
-    PATH_LENGTH_MAX,
-    BudgetPolicy,
-    parse_path,
-    prefixes,
-)
-from spendgate.core.kind import kind_of
+from spendgate.core.budget import BudgetPolicy, prefixes
 from spendgate.core.price import PriceRow
 from spendgate.core.route import CANDIDATES_MAX, Candidate, Provider, Route, is_held
 from spendgate.dialects.registry import FAMILIES
 
-# With its counters, a budget's item must stay under 1 KB: two write units a transaction.
-LIMITS_MAX: Final = 12
-
-_NAME: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,63}", re.ASCII)
 _ROUTE: Final = re.compile(r"[!-~]{1,128}", re.ASCII)
 _SECTIONS: Final = ("version", "providers", "prices", "routes", "budgets", "keys", "alerts")
 
@@ -95,10 +83,10 @@ class _Reader:
     def providers(self) -> tuple[Provider, ...]:
         entries = self._entries("providers", ProviderEntry)
         for name in self._names("providers"):
-            self._check_name(name, ("providers", name))
+            check_name(self._findings, name, ("providers", name))
         providers = tuple(values.provider(name, entry) for name, entry in entries.items())
         for provider in providers:
-            self._check_kind(provider)
+            check_kind(self._findings, provider)
         return providers
 
     def prices(self) -> tuple[PriceRow, ...]:
@@ -112,7 +100,7 @@ class _Reader:
             entry = self._entry(PriceEntry, item, ("prices", index))
             if entry is not None:
                 rows[index] = values.price_row(entry)
-        self._check_rows(rows)
+        check_rows(self._findings, rows)
         return tuple(rows.values())
 
     def routes(self) -> tuple[Route, ...]:
@@ -135,12 +123,12 @@ class _Reader:
     def budgets(self) -> tuple[BudgetPolicy, ...]:
         entries = self._entries("budgets", BudgetEntry)
         for path in self._names("budgets"):
-            self._check_path(path)
+            check_path(self._findings, path)
         policies: dict[str, BudgetPolicy] = {}
         for path, entry in entries.items():
-            self._check_limits(entry, ("budgets", path))
+            check_limits(self._findings, entry, ("budgets", path))
             if entry.alerts is not None:
-                self._check_warn_at(entry.alerts.warn_at, ("budgets", path, "alerts", "warn_at"))
+                check_warn_at(self._findings, entry.alerts.warn_at, ("budgets", path, "alerts", "warn_at"))
             for prefix in prefixes(path):
                 policies.setdefault(prefix, BudgetPolicy(path=prefix, rev=0))
             policies[path] = values.policy(path, entry)
@@ -148,7 +136,7 @@ class _Reader:
 
     def keys(self) -> tuple[KeySpec, ...]:
         for name in self._names("keys"):
-            self._check_name(name, ("keys", name))
+            check_name(self._findings, name, ("keys", name))
         for name, data in self._section("keys").items():
             self._check_known("budgets", _field(data, "budget"), ("keys", name, "budget"))
             models = _field(data, "models")
@@ -167,7 +155,7 @@ class _Reader:
 
     def alerts(self) -> AlertPolicy:
         entry = self._entry(AlertsEntry, self._document.get("alerts", {}), ("alerts",)) or AlertsEntry()
-        self._check_warn_at(entry.warn_at, ("alerts", "warn_at"))
+        check_warn_at(self._findings, entry.warn_at, ("alerts", "warn_at"))
         return AlertPolicy(warn_at=tuple(sorted(entry.warn_at)), slack=entry.slack)
 
     def _section(self, name: str) -> Mapping[str, Any]:
@@ -205,48 +193,12 @@ class _Reader:
         if not isinstance(self._document.get(section, {}), dict):
             self._findings.add((section,), "must be a mapping (name: entry)")
 
-    def _check_name(self, name: str, place: Place) -> None:
-        if _NAME.fullmatch(name) is None or name.startswith(("sg-", "sk-")):
-            self._findings.add(place, "a name has 1 to 64 of a-z, 0-9, '.', '_', '-', the first a letter or digit")
-
-    def _check_kind(self, provider: Provider) -> None:
-        """A kind has a dialect of its own, and an API's version is for the kind that has it in its paths."""
-        kind = kind_of(provider)
-        if kind.dialect != provider.dialect:
-            self._findings.add(
-                ("providers", provider.name, "kind"),
-                f"speaks the dialect {kind.dialect}, and this provider {provider.dialect}: change the kind or the dialect",
-            )
-        elif provider.api_version is not None and not kind.deployments:
-            self._findings.add(
-                ("providers", provider.name, "api_version"),
-                "goes with kind: azure only: leave it out, or say kind: azure",
-            )
-
     def _check_known(self, section: str, name: object, place: Place) -> None:
         """Check that a name, if it is one, stands in a section; it may belong to an entry that is wrong otherwise."""
         names = self._names(section)
         if isinstance(name, str) and name not in names:
             hint = did_you_mean(name, names) if names else ", which has none: add it there"
             self._findings.add(place, f"is not in {section} of this file{hint}")
-
-    def _check_rows(self, rows: Mapping[int, PriceRow]) -> None:
-        """A name at a provider leads to the rows of one model, and an instant to one of these rows."""
-        seen: dict[tuple[str, str, datetime], int] = {}
-        owners: dict[tuple[str, str], str] = {(row.provider, row.model): row.model for row in rows.values()}
-        for index, row in rows.items():
-            first = seen.setdefault((row.provider, row.model, row.valid_from), index)
-            if first != index:
-                self._findings.add(
-                    ("prices", index),
-                    f"has provider, model and instant of prices[{first}]: a new rate needs a `from` of its own",
-                )
-            for at, alias in enumerate(row.aliases):
-                if owners.setdefault((row.provider, alias), row.model) != row.model or alias == row.model:
-                    self._findings.add(
-                        ("prices", index, "aliases", at),
-                        "is already the name of a model: a name leads to the prices of one",
-                    )
 
     def _check_candidates(self, candidates: Mapping[int, Candidate], place: Place) -> None:
         providers = self._section("providers")
@@ -264,41 +216,6 @@ class _Reader:
         if len(spoken) > 1:
             both = " and ".join(f"{dialect} ({shown(name)})" for dialect, name in spoken.items())
             self._findings.add(place, f"must be of one dialect, but has {both}: make a route for each")
-
-    def _check_path(self, path: str) -> None:
-        try:
-            parse_path(path)
-        except ValueError:
-            # The core's own sentence repeats the name, which here may be anything that was pasted.
-            self._findings.add(
-                ("budgets", path),
-                f"a budget path is 1 to {PATH_DEPTH_MAX} names with '/' between, each 1 to 64 letters, digits, '.', '_' "
-                f"and '-', the first a letter or digit, and {PATH_LENGTH_MAX} characters in all (runs are not declared)",
-            )
-
-    def _check_limits(self, entry: BudgetEntry, place: Place) -> None:
-        self._check_number(entry.limits, (*place, "limits"))
-        if entry.runs is not None:
-            self._check_number(entry.runs.limits, (*place, "runs", "limits"))
-        limited = bool(values.limits(entry.limits))
-        if limited and entry.unbudgeted:
-            self._findings.add((*place, "unbudgeted"), "contradicts limits: leave one of them out")
-        if not limited and not entry.unbudgeted:
-            self._findings.add(place, "has no limits: give it some, or say unbudgeted: true")
-
-    def _check_warn_at(self, thresholds: list[int], place: Place) -> None:
-        if len(set(thresholds)) != len(thresholds):
-            self._findings.add(place, "has a number twice: leave one of them out")
-
-    def _check_number(self, entry: LimitsEntry, place: Place) -> None:
-        number = len(values.limits(entry))
-        if number > LIMITS_MAX:
-            self._findings.add(
-                place, f"has {number} limits, more than {LIMITS_MAX}: put some of them on a budget above or below it"
-            )
-        for measure in entry.model_fields_set:
-            if not getattr(entry, measure).model_fields_set:
-                self._findings.add((*place, measure), "has no window: give it one, or leave the line out")
 
 
 def _key_spec(name: str, entry: KeyEntry) -> KeySpec:
