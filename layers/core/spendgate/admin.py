@@ -7,7 +7,6 @@ what, and why. ``by`` is who asks, as the transport knows it (the local user, an
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
-from functools import partial
 from itertools import groupby, islice
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from spendgate import admin_reconcile as reconciliation
 from spendgate import configuration_reader
 from spendgate.admin_alerts import Alerts, Tester
 from spendgate.admin_apply import Applier
+from spendgate.admin_audit import audited
 from spendgate.admin_blocks import Blocks
 from spendgate.admin_budget import named_budget, no_budget
 from spendgate.admin_input import invalid, sentence
@@ -26,7 +26,6 @@ from spendgate.admin_temporary import resumption, temporary_limits
 from spendgate.admin_trail import trail
 from spendgate.admin_view import (
     budget_view,
-    counter_text,
     event_view,
     instant_text,
     reservation_view,
@@ -45,12 +44,10 @@ from spendgate.errors import (
     RevisionConflict,
 )
 from spendgate.providers.recovery import Recover
-from spendgate.store.audit import audit
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 
 LIST_LENGTH_MAX: Final = 1000
-AUDIT_PAUSE_SECONDS: Final = 0.2
 # Whose events there are, and whether it is those of keys.
 _BY: Final = {"operators": False, "keys": True}
 
@@ -243,23 +240,7 @@ class Admin:
 
     def audit(self) -> dict[str, Any]:
         """Recompute every counter from the reservations and return each difference."""
-        pause = partial(self.ledger.timing.sleep, AUDIT_PAUSE_SECONDS)
-        report = audit(self.ledger, self.clock(), pause=pause)
-        differences = [
-            {
-                "budget": one.budget,
-                "counter": one.counter,
-                "expected": counter_text(one.counter, one.expected),
-                "found": counter_text(one.counter, one.found),
-            }
-            for one in report.differences
-        ]
-        return {
-            "clean": not differences,
-            "budgets": report.budgets,
-            "reservations": report.reservations,
-            "differences": differences,
-        }
+        return audited(self.ledger, self.clock())
 
     def events(self, limit: int = 50, by: str | None = None) -> dict[str, Any]:
         """Return what operators changed in the last ``admin_trail.EVENT_DAYS_MAX`` days, and keys of runs, the newest first."""

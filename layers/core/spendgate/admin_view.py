@@ -22,7 +22,6 @@ from spendgate.core.window import (
     Window,
     bucket_start,
     counter,
-    counter_window,
     is_bucket,
     outside_the_hour,
     resets_at,
@@ -212,11 +211,6 @@ def event_view(event: Event) -> dict[str, Any]:
         "before": None if event.before is None else dict(event.before),
         "after": None if event.after is None else dict(event.after),
     }
-
-
-def counter_text(name: str, amount: int) -> str:
-    """Return a counter's value as it stands on the wire; the counters without a measure are money."""
-    return amount_text(counter_window(name)[0] if "." in name else "usd", amount)
 
 
 def _place(limit: Limit) -> tuple[int, int]:

@@ -115,14 +115,8 @@ def exceeded(denied: Denied, now: datetime) -> Alert | None:
         "threshold": str(FULL),
     }
     if f"/{RUN_PREFIX}" in path:
-        return Alert(
-            kind="run_exceeded",
-            scope=owner(path),
-            mark=_day(now),
-            at=now,
-            severity="warning",
-            facts={**told, "run": path},
-        )
+        told["run"] = path
+        return Alert(kind="run_exceeded", scope=owner(path), mark=_day(now), at=now, severity="warning", facts=told)
     return Alert(
         kind="exceeded", scope=path, mark=_mark(limit, FULL, now), at=now, severity="critical", facts=told,
         rearms_at=_rearms_at(limit, now),
