@@ -14,9 +14,10 @@ from spendgate.core.money import usd_text
 from spendgate.core.route import Candidate
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
-from tests.simulation import founding, recovery
-from tests.simulation.actors import SKEW_MAX, Actor
+from tests.simulation import founding, gateways, recovery
+from tests.simulation.actors import SKEW_MAX, Actor, seeded
 from tests.simulation.founding import Opened
+from tests.simulation.virtual import SECOND
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -78,6 +79,19 @@ def _revoke_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> N
     opened = actor.random.choice(world.founded.keys)
     if not opened.minted and len(world.founded.keys) > 2:
         _admin(world, actor, ledger, config).keys.revoke(opened.name, by="operator")
+        _goes_on(world, actor, opened)
+
+
+def _goes_on(world: World, actor: Actor, opened: Opened) -> None:
+    """Let whoever has a key that is revoked go on with it, soon: with a call, and with what is free."""
+    # What holds money is known by its number, so that each has one of its own.
+    for number, kind, start in (
+        (actor.number, "call", gateways.start_call),
+        (-100 - actor.number, "count", gateways.start_count),
+    ):
+        random = seeded(world.history.seed, "goes on", number)
+        caller = Actor(number, kind, random, actor.process, calm=actor.calm)
+        world.loop.after(random.randrange(10 * SECOND), start, world, caller, opened)
 
 
 def _create_key(world: World, actor: Actor, ledger: Ledger, config: Config) -> None:
@@ -136,6 +150,7 @@ _COMMANDS: Final[tuple[Callable[[World, Actor, Ledger, Config], None], ...]] = (
     _resume,
     _raise_limits,
     _raise_limits,
+    _revoke_key,
     _revoke_key,
     _create_key,
     _create_key,
