@@ -24,23 +24,11 @@ from spendgate.errors import LedgerUnavailable
 from spendgate.local.admin_api import admin_routes
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
+from tests.fakes import Broken, Lines
 from tests.operators import FILE, LEAF, Clock
 
 ROOT: Final = Path(__file__).parents[1]
 ALICE: Final = "arn:aws:sts::123456789012:assumed-role/Operators/alice"
-
-
-class Log:
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, dict[str, Any]]] = []
-
-    def info(self, message: str, /, **fields: Any) -> None:
-        self.lines.append((message, fields))
-
-    def exception(self, message: str, /, **fields: Any) -> None:
-        self.lines.append((message, fields))
 
 
 @pytest.fixture
@@ -49,12 +37,12 @@ def admin(ledger: Ledger, config: Config) -> Admin:
 
 
 @pytest.fixture
-def log() -> Log:
-    return Log()
+def log() -> Lines:
+    return Lines()
 
 
 @pytest.fixture
-def api(admin: Admin, log: Log) -> AdminApi:
+def api(admin: Admin, log: Lines) -> AdminApi:
     return AdminApi(admin, log)
 
 
@@ -95,7 +83,9 @@ def code(answer: dict[str, Any]) -> tuple[int, str]:
     return status, found["error"]["code"]
 
 
-def test_the_identity_that_iam_let_in_is_who_acts_whatever_a_header_says(api: AdminApi, admin: Admin, log: Log) -> None:
+def test_the_identity_that_iam_let_in_is_who_acts_whatever_a_header_says(
+    api: AdminApi, admin: Admin, log: Lines
+) -> None:
     admin.apply(FILE, by="ana")
     given = event("admin-stop")
     given["headers"] |= {"x-spendgate-operator": "mallory"}
@@ -189,19 +179,6 @@ def test_a_body_in_base64_is_the_same_body(api: AdminApi, admin: Admin) -> None:
     assert told(api({**given, "body": encoded, "isBase64Encoded": True}, None))[0] == 200
 
 
-class Broken:
-    """The use cases of a function whose store, or whose code, has failed."""
-
-    def __init__(self, failure: Exception) -> None:
-        self.failure = failure
-
-    def __getattr__(self, name: str) -> Any:
-        def fail(*args: object, **more: object) -> None:
-            raise self.failure
-
-        return fail
-
-
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
@@ -210,7 +187,7 @@ class Broken:
     ],
 )
 def test_a_failure_is_told_without_its_details_and_found_in_the_log_by_its_request(
-    log: Log, failure: Exception, expected: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+    log: Lines, failure: Exception, expected: tuple[int, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("POWERTOOLS_DEV", "true")
     monkeypatch.setenv("POWERTOOLS_EVENT_HANDLER_DEBUG", "true")
@@ -231,7 +208,7 @@ def test_what_is_no_event_of_the_api_is_refused_and_nothing_is_raised(api: Admin
         assert api(given, None)["statusCode"] in (403, 404)
 
 
-def test_an_answer_that_lambda_would_cut_is_refused_with_what_to_do(log: Log) -> None:
+def test_an_answer_that_lambda_would_cut_is_refused_with_what_to_do(log: Lines) -> None:
     none: dict[str, Any] = {"budget": "acme", "models": [], "expires_at": None, "revoked_at": None, "state": "live"}
     key = {"name": "x" * ANSWER_BYTES_MAX, "id": "0" * 12, **none}
     large = SimpleNamespace(keys=SimpleNamespace(list=lambda: {"keys": [key]}))

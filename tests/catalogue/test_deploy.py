@@ -15,6 +15,7 @@ from spendgate.custom_resource import REASON_LENGTH_MAX, answer, is_request
 from spendgate.errors import ConfigurationInvalid
 from spendgate.store.config import Config
 from tests.catalogue.shipped import PRICES
+from tests.fakes import Lines
 
 NOW = datetime(2026, 11, 30, 3, 0, tzinfo=UTC)
 REQUEST = {
@@ -24,19 +25,6 @@ REQUEST = {
     "RequestId": "request",
     "LogicalResourceId": "Catalogue",
 }
-
-
-class Lines:
-    """A log that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def info(self, message: str, /, **fields: Any) -> None:
-        self.lines.append(f"{message} {fields}")
-
-    def exception(self, message: str, /, **fields: Any) -> None:
-        self.lines.append(f"{message} {fields}")
 
 
 def answered(event: dict[str, Any], work: Any) -> tuple[dict[str, Any], str, dict[str, Any]]:

@@ -12,6 +12,7 @@ from spendgate.admin import Admin
 from spendgate.errors import LedgerUnavailable
 from spendgate.local.admin_api import admin_routes
 from tests.cli.conftest import TOKEN
+from tests.fakes import Broken
 from tests.operators import FILE, LEAF, Clock
 
 HEADERS = {"authorization": f"Bearer {TOKEN}"}
@@ -144,19 +145,6 @@ def test_a_configuration_with_problems_names_them_all(http: TestClient) -> None:
     problems = response.json()["error"]["problems"]
     assert len(problems) == 2
     assert {problem["line"] for problem in problems} == {1, 2}
-
-
-class Broken:
-    """The use cases of a gateway whose store, or whose code, has failed."""
-
-    def __init__(self, failure: Exception) -> None:
-        self.failure = failure
-
-    def __getattr__(self, name: str) -> Any:
-        def fail(*args: object, **more: object) -> None:
-            raise self.failure
-
-        return fail
 
 
 @pytest.mark.parametrize(

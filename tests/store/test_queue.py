@@ -22,6 +22,7 @@ from spendgate.store.client import dynamodb
 from spendgate.store.ledger import Ledger
 from spendgate.store.queue import SettlementQueue, decode, encode
 from tests.conftest import a_timing
+from tests.fakes import Lines
 from tests.store.builders import NOW, a_policy, a_reservation, opened
 
 ID = "01M8N6E99MVKD2ANNST5RWH4AW"
@@ -58,19 +59,6 @@ resolutions = st.builds(
     evidence=texts,
     by=texts,
 )
-
-
-class Lines:
-    """A log that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, dict[str, Any]]] = []
-
-    def info(self, message: str, /, **fields: Any) -> None:
-        self.lines.append((message, fields))
-
-    def exception(self, message: str, /, **fields: Any) -> None:
-        self.lines.append((message, fields))
 
 
 @given(resolution=resolutions)

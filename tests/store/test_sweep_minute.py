@@ -3,27 +3,14 @@
 import io
 import json
 from datetime import timedelta
-from typing import Any
 
 from spendgate.observability import EmbeddedMetrics
 from spendgate.store.ledger import Ledger
 from spendgate.sweep_minute import minute
+from tests.fakes import Lines
 from tests.store.builders import NOW, a_policy, a_reservation, assert_conserved, opened
 
 CHARGE_AFTER = timedelta(hours=72)
-
-
-class Lines:
-    """A log that keeps its lines."""
-
-    def __init__(self) -> None:
-        self.lines: list[tuple[str, dict[str, Any]]] = []
-
-    def info(self, message: str, /, **fields: Any) -> None:
-        self.lines.append((message, fields))
-
-    def exception(self, message: str, /, **fields: Any) -> None:
-        self.lines.append((message, fields))
 
 
 def test_a_minute_marks_what_is_overdue_and_counts_what_is_held_to_the_picodollar(ledger: Ledger) -> None:
