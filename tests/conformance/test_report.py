@@ -82,3 +82,14 @@ def test_a_file_of_something_else_is_refused_with_its_line(tmp_path: Path) -> No
 
     with pytest.raises(SavedUnreadable, match="line 1"):
         read([file], [])
+
+
+def test_a_gateway_holds_where_some_case_was_played_and_none_shows_that_it_does_not() -> None:
+    holds, none, missed = _result(), _result(kind=Kind.UNSUPPORTED), _result(kind=Kind.MISSED)
+
+    assert [_report("ours", *results).holds for results in ((holds, none), (none,), (holds, missed), ())] == [
+        True,
+        False,
+        False,
+        False,
+    ]

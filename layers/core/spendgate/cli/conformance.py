@@ -1,27 +1,22 @@
 """``conformance``: play the suite against a gateway, or several, and write down what came of it."""
 
-import importlib
 import json
-import platform
-import shlex
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from spendgate.cli import exit_codes
+from spendgate.cli import conformance_page, exit_codes
+from spendgate.cli.conformance_drivers import check, driver_of
 from spendgate.cli.failure import Failed
 
 if TYPE_CHECKING:
     from spendgate.local.conformance.case import Case
     from spendgate.local.conformance.driver import Driver
     from spendgate.local.conformance.run import Report, Result
-
-_PEERS: Final = ("hardcap", "inferrail", "governer")
 
 
 @click.command(
@@ -31,6 +26,7 @@ Examples:
   spendgate conformance
   spendgate conformance --group concurrency --group "dense text"
   spendgate conformance --driver spendgate --driver hardcap --peers ~/peers
+  spendgate local --config nothing.yaml --port 8787 --ephemeral --json   # prints its admin_token
   spendgate conformance --target http://127.0.0.1:8787 --token TOKEN
   spendgate conformance --driver mine:Gateway --target http://127.0.0.1:4000
 """,
@@ -38,8 +34,9 @@ Examples:
 @click.option(
     "--target",
     metavar="URL",
-    help="A running gateway on this machine, of which the driver is told; default: the driver starts one. "
-    "The suite wants it for itself.",
+    help="A running gateway on this machine, of which the driver is told; default: the driver starts one. The suite wants "
+    "it for itself: it sets limits, prices, routes and keys, and leaves budgets of its own names behind. What needs the "
+    "gateway's process or its clock is unsupported.",
 )
 @click.option("--token", envvar="SPENDGATE_ADMIN_TOKEN", metavar="TOKEN", help="The admin token of the target.")
 @click.option(
@@ -55,6 +52,13 @@ Examples:
     type=click.Path(file_okay=False, exists=True, path_type=Path),
     metavar="DIR",
     help="Where each other gateway has an environment of its own name: DIR/hardcap/bin/hardcap.",
+)
+@click.option(
+    "--provider-port",
+    type=click.IntRange(1, 65535),
+    metavar="PORT",
+    help="Where the suite's provider listens on 127.0.0.1, for a gateway that no case can tell. [default: a free one for "
+    "each case]",
 )
 @click.option("--group", "groups", multiple=True, metavar="GROUP", help="Only cases of this group.")
 @click.option("--case", "names", multiple=True, metavar="CASE", help="Only this case.")
@@ -89,6 +93,7 @@ def conformance(
     token: str | None,
     drivers: tuple[str, ...],
     peers: Path | None,
+    provider_port: int | None,
     groups: tuple[str, ...],
     names: tuple[str, ...],
     write: Path | None,
@@ -100,9 +105,12 @@ def conformance(
 ) -> None:
     """Try to overspend a gateway's limits, black box over HTTP, before a provider that counts and bills.
 
-    Everything is on 127.0.0.1, and nothing is spent. Exits 1 when a case shows that the first gateway does not hold.
+    Everything is on 127.0.0.1, and nothing is spent. Exits 1 when a case shows that the first gateway does not hold, or
+    when it could play none.
     """
     chosen = _chosen(groups, names)
+    if parallel and provider_port is not None:
+        raise click.UsageError("--parallel does not go with --provider-port: a port has one provider at a time")
     if only_list:
         _list(chosen, as_json=as_json)
         return
@@ -110,12 +118,13 @@ def conformance(
         reports = _read(saved, chosen)
     else:
         # Each is made before any is played: a name that is wrong shows at once.
-        made = [_driver(one, target=target, token=token, peers=peers) for one in drivers or ("spendgate",)]
-        reports = _play(made, chosen, parallel=parallel, save=save, as_json=as_json)
+        made = [driver_of(one, target=target, token=token, peers=peers) for one in drivers or ("spendgate",)]
+        check(made[0])
+        reports = _play(made, chosen, parallel=parallel, provider_port=provider_port, save=save, as_json=as_json)
     if write is not None:
-        _write(write, reports)
+        conformance_page.write(write, reports)
     if as_json:
-        click.echo(json.dumps({"gateways": [_as_json(report) for report in reports]}, indent=2))
+        click.echo(json.dumps({"gateways": [conformance_page.as_json(report) for report in reports]}, indent=2))
     context.exit(exit_codes.OK if reports[0].holds else exit_codes.NO)
 
 
@@ -132,33 +141,6 @@ def _chosen(groups: Sequence[str], names: Sequence[str]) -> "list[Case]":
     return [case for case in CASES if (not groups or case.group in groups) and (not names or case.name in names)]
 
 
-def _driver(name: str, *, target: str | None, token: str | None, peers: Path | None) -> "Driver":
-    from spendgate.local.conformance.at_governer import Governer  # noqa: PLC0415 - as above
-    from spendgate.local.conformance.at_hardcap import Hardcap  # noqa: PLC0415 - as above
-    from spendgate.local.conformance.at_inferrail import Inferrail  # noqa: PLC0415 - as above
-    from spendgate.local.conformance.at_spendgate import Spendgate  # noqa: PLC0415 - as above
-
-    if name == "spendgate":
-        return Spendgate(url=target, token=token)
-    if name in _PEERS:
-        if peers is None:
-            raise click.UsageError(f"--driver {name} needs --peers DIR, where it is installed")
-        known: dict[str, Callable[[Path], Driver]] = {
-            "hardcap": Hardcap,
-            "inferrail": Inferrail,
-            "governer": Governer,
-        }
-        return known[name](peers.resolve())
-    module, colon, attribute = name.partition(":")
-    if not colon:
-        raise click.UsageError(f"no driver {name!r}; there are spendgate, {', '.join(_PEERS)}, and module:Class")
-    try:
-        factory: Callable[..., Driver] = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise Failed(f"the driver {name} cannot be loaded: {error}", code="driver_invalid") from error
-    return factory(url=target, token=token)
-
-
 def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
     if as_json:
         found = [{"group": case.group, "case": case.name, "title": case.title} for case in cases]
@@ -169,13 +151,22 @@ def _list(cases: "Sequence[Case]", *, as_json: bool) -> None:
 
 
 def _play(
-    drivers: "Sequence[Driver]", cases: "Sequence[Case]", *, parallel: bool, save: Path | None, as_json: bool
+    drivers: "Sequence[Driver]",
+    cases: "Sequence[Case]",
+    *,
+    parallel: bool,
+    provider_port: int | None,
+    save: Path | None,
+    as_json: bool,
 ) -> "list[Report]":
     # Imported here: a provider and its cases are much, and no other command needs them.
     from spendgate.local.conformance.run import play  # noqa: PLC0415
 
     with ThreadPoolExecutor(max_workers=len(drivers) if parallel else 1) as pool:
-        playing = [pool.submit(play, driver, cases, _tell(driver, save, as_json=as_json)) for driver in drivers]
+        playing = [
+            pool.submit(play, driver, cases, _tell(driver, save, as_json=as_json), provider_port=provider_port or 0)
+            for driver in drivers
+        ]
         return [one.result() for one in playing]
 
 
@@ -212,71 +203,3 @@ def _read(files: Sequence[Path], cases: "Sequence[Case]") -> "list[Report]":
         for result in report.results:
             click.echo(f"{report.name:<10} {line(result)}", err=True)
     return reports
-
-
-def _write(file: Path, reports: "Sequence[Report]") -> None:
-    from spendgate.local.conformance.report import Origin, page  # noqa: PLC0415 - as above
-
-    origin = Origin(command=_command(reports), machine=_machine())
-    file.write_text(page(reports, origin), encoding="utf-8")
-    click.echo(f"written: {file}", err=True)
-
-
-def _command(reports: "Sequence[Report]") -> str:
-    """Return the command lines by which the page is made again, without what is secret or of this machine only."""
-    given = click.get_current_context().params
-    words = ["spendgate", "conformance"]
-    lines: list[str] = []
-    for file in given["saved"]:
-        words += ["--from", file.name]
-    if given["saved"]:
-        for report in reports:
-            where = ["--peers", "PEERS"] if report.name in _PEERS else []
-            lines.append(shlex.join([*words[:2], "--driver", report.name, *where, "--save", f"{report.name}.jsonl"]))
-    for name, option in (("groups", "--group"), ("names", "--case"), ("drivers", "--driver")):
-        words += [word for value in given[name] for word in (option, value)]
-    if given["peers"] is not None:
-        words += ["--peers", "PEERS"]
-    if given["target"] is not None:
-        words += ["--target", "URL"]
-    if given["parallel"]:
-        words.append("--parallel")
-    return "\n".join([*lines, shlex.join([*words, "--write", "docs/conformance.md"])])
-
-
-def _machine() -> str:
-    processors = 0
-    with suppress(OSError):
-        processors = sum(line.startswith("processor") for line in Path("/proc/cpuinfo").read_text().splitlines())
-    where = f"{platform.system()} {platform.machine()}, {processors or 'an unknown number of'} processors"
-    return f"Played on {datetime.now(UTC):%Y-%m-%d} with Python {platform.python_version()} on {where}."
-
-
-def _as_json(report: "Report") -> dict[str, Any]:
-    return {
-        "gateway": report.name,
-        "version": report.version,
-        "command": report.command,
-        "holds": report.holds,
-        "cases": [
-            {
-                "group": one.case.group,
-                "case": one.case.name,
-                "verdict": str(one.verdict.kind),
-                "reason": one.verdict.reason,
-                "figures": None
-                if one.figures is None
-                else {
-                    "billed_to_limit": one.figures.of_limit,
-                    "ledger_to_billed": one.figures.of_billed,
-                    "held_usd": one.figures.held,
-                    "made": one.figures.made,
-                    "answered": one.figures.answered,
-                    "sent": one.figures.hits,
-                },
-                "held_because": list(one.held_because),
-                "remarks": list(one.remarks),
-            }
-            for one in report.results
-        ],
-    }

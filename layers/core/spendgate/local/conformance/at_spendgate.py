@@ -26,7 +26,7 @@ class Spendgate:
     name = "spendgate"
 
     def __init__(self, *, url: str | None = None, token: str | None = None, call_seconds: int = 20) -> None:
-        self._target = None if url is None else (url.rstrip("/"), token or "")
+        self._target = None if url is None else Target(url.rstrip("/"), token or "")
         self._call_seconds = call_seconds
         self._stack = ExitStack()
         self._own: Own | None = None
@@ -35,15 +35,20 @@ class Spendgate:
         self._run = secrets.token_hex(3)
 
     def version(self) -> str:
-        """Return the version of this package; of a target it is what the operator says it is."""
-        return __version__
+        """Return the version of this package; a target does not tell its own. Cannot where that cannot be played."""
+        if self._target is None:
+            return __version__
+        self._target.claim()
+        return "a target's"
 
     def command(self) -> str:
         """Return how the gateway is started."""
-        return "spendgate local --config spendgate.yaml" if self._target is None else f"(runs at {self._target[0]})"
+        return "spendgate local --config spendgate.yaml" if self._target is None else f"(runs at {self._target.url})"
 
     def close(self) -> None:
-        """End the gateway's processes, where they are this driver's."""
+        """End the gateway's processes, where they are this driver's; leave a target as it was found."""
+        if self._target is not None:
+            self._target.leave()
         self._stack.close()
         self._own = None
 
@@ -52,7 +57,7 @@ class Spendgate:
         """Apply a configuration of the case's own names; the gateway stays for the next case."""
         self._cases += 1
         name = f"c{self._run}-{self._cases}"
-        where = self._started() if self._target is None else Target(*self._target)
+        where = self._target or self._started()
         secret_of = {f"{name}-{number}": f"sg-{secrets.token_hex(20)}" for number in range(max(1, len(setup.shares)))}
         where.configure(configuration(name, setup, secret_of))
         session = SpendgateSession(where, name, setup, secret_of)

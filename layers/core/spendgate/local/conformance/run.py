@@ -48,12 +48,18 @@ class Report:
 
     @property
     def holds(self) -> bool:
-        """Whether no case shows that it does not; one that it cannot play shows nothing."""
-        return all(one.verdict.kind in {Kind.HOLDS, Kind.UNSUPPORTED} for one in self.results)
+        """Whether no case shows that it does not, and some case was played; one that it cannot play shows nothing."""
+        kinds = {one.verdict.kind for one in self.results}
+        return Kind.HOLDS in kinds and kinds <= {Kind.HOLDS, Kind.UNSUPPORTED}
 
 
-def play(driver: Driver, cases: Iterable[Case], tell: Callable[[Result], None] = lambda _: None) -> Report:
-    """Play cases one after the other; a gateway that cannot be started at all is unsupported in each."""
+def play(
+    driver: Driver, cases: Iterable[Case], tell: Callable[[Result], None] = lambda _: None, *, provider_port: int = 0
+) -> Report:
+    """Play cases one after the other; a gateway that cannot be started at all is unsupported in each.
+
+    The provider listens on ``provider_port``, or for each case on one that is free.
+    """
     results: list[Result] = []
     try:
         try:
@@ -64,7 +70,7 @@ def play(driver: Driver, cases: Iterable[Case], tell: Callable[[Result], None] =
             for result in results:
                 tell(result)
         else:
-            for result in _played(driver, cases):
+            for result in _played(driver, cases, provider_port):
                 results.append(result)
                 tell(result)
     finally:
@@ -72,14 +78,14 @@ def play(driver: Driver, cases: Iterable[Case], tell: Callable[[Result], None] =
     return Report(name=driver.name, version=version, command=driver.command(), results=tuple(results))
 
 
-def _played(driver: Driver, cases: Iterable[Case]) -> Iterator[Result]:
+def _played(driver: Driver, cases: Iterable[Case], port: int) -> Iterator[Result]:
     # Callers are many and their connections their own; nothing waits for another's.
     limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     with httpx.Client(trust_env=False, follow_redirects=False, limits=limits) as http:
         for case in cases:
             began = time.monotonic()
             try:
-                with provider_app.running(case.models) as provider:
+                with provider_app.running(case.models, port=port) as provider:
                     provider.terms, provider.manner = case.terms, case.manner
                     with driver.session(case.setup(provider.url)) as session:
                         result = _result(case, Stand(case, session, provider, http), began)

@@ -19,7 +19,7 @@ from spendgate.local.conformance.driver import Cannot
 from spendgate.local.paths import LOCAL_FILE
 
 # Before any case: a gateway needs something to serve, and this can spend nothing.
-_NOTHING: Final = "version: 1\nbudgets:\n  conformance: {limits: {usd: {life: 0}}}\n"
+NOTHING: Final = "version: 1\nbudgets:\n  conformance: {limits: {usd: {life: 0}}}\n"
 _STARTS_MAX: Final = 3
 # How a run names what it makes.
 _OWN_NAME: Final = re.compile(r"c[0-9a-f]{6}-[0-9]+(?:-.*)?\Z")
@@ -45,6 +45,10 @@ class Admin:
     def configure(self, text: str) -> None:
         """Apply a file."""
         self.post("/apply", {"file": text})
+
+    def close(self) -> None:
+        """Close the connections to it."""
+        self._http.close()
 
     @functools.cached_property
     def _http(self) -> httpx.Client:
@@ -77,8 +81,25 @@ class Target(Admin):
         self.url = url
         self.token = token
 
+    def claim(self) -> None:
+        """Look whether it answers, lets the suite in and has nothing that the suite's files would take away; Cannot."""
+        try:
+            self._check(NOTHING)
+        except (httpx.HTTPError, ValueError) as error:
+            raise Cannot(f"no gateway answers at {self.url}/admin: {error}") from error
+
     def configure(self, text: str) -> None:
         """Apply a file, unless that would take away what is not the suite's own."""
+        self._check(text)
+        super().configure(text)
+
+    def leave(self) -> None:
+        """Take away the keys and routes of the last case; a gateway that is gone has none."""
+        with suppress(httpx.HTTPError, Cannot):
+            self.configure(NOTHING)
+        self.close()
+
+    def _check(self, text: str) -> None:
         changes = self.post("/plan", {"file": text})["changes"]
         others = sorted(
             f"{one['kind']} {one['name']}"
@@ -87,7 +108,6 @@ class Target(Admin):
         )
         if others:
             raise Cannot(f"the suite wants a gateway of its own: its file would take away {', '.join(others[:5])}")
-        super().configure(text)
 
 
 class Own(Admin):
@@ -96,7 +116,7 @@ class Own(Admin):
     def __init__(self, folder: Path, call_seconds: int) -> None:
         self._state = folder / "state"
         self._file = folder / "spendgate.yaml"
-        self._file.write_text(_NOTHING, encoding="utf-8")
+        self._file.write_text(NOTHING, encoding="utf-8")
         self._clock = folder / "clock"
         self._clock.write_text("0")
         program = "spendgate.local.conformance.on_a_clock"
@@ -140,6 +160,7 @@ class Own(Admin):
 
     def end(self) -> None:
         """End the gateway, and a store that a killed one has left."""
+        self.close()
         self._child.end()
         if (self._state / "ministack.json").exists():
             with suppress(LocalStoreFailed):
