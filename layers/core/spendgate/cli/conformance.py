@@ -26,7 +26,7 @@ Examples:
   spendgate conformance
   spendgate conformance --group concurrency --group "dense text"
   spendgate conformance --driver spendgate --driver hardcap --peers ~/peers
-  spendgate local --config nothing.yaml --port 8787 --ephemeral --json   # prints its admin_token
+  spendgate local --config nothing.yaml --ephemeral --json  # tells its token
   spendgate conformance --target http://127.0.0.1:8787 --token TOKEN
   spendgate conformance --driver mine:Gateway --target http://127.0.0.1:4000
 """,
