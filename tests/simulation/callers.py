@@ -12,7 +12,7 @@ from tests.simulation.wants import SPOKEN, Wants, said, wants_of
 
 # The gateway's dialect, and the routes that speak it.
 ROUTES: Final[Mapping[str, tuple[str, ...]]] = {
-    "openai": ("gpt", "two", "router", "two", "bare", "latest", "dear", "gpt-rich", "gpt-rich", "gpt-rich"),
+    "openai": (*("gpt", "router", "bare", "latest", "dear"), *("two",) * 4, *("gpt-rich",) * 3),
     "openai-responses": ("oai", "router", "gpt", "latest", "oai-rich", "oai-rich"),
     "openai-completions": ("gpt",),
     "openai-embeddings": ("gpt",),

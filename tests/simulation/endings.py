@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Final
 
@@ -12,6 +13,7 @@ from tests.simulation.records import LEDGER, Held, Item, Place, amounts, number,
 
 if TYPE_CHECKING:
     from tests.simulation.actors import Actor, Process
+    from tests.simulation.bills import Bill
     from tests.simulation.providers import Arrival
 
 Changes = Mapping[Place, tuple[Item | None, Item | None]]
@@ -33,7 +35,7 @@ class Endings:
         held: Mapping[str, Held],
         books: Books,
         outcomes: Counter[str],
-        prices_of: Callable[[Held, Arrival], set[int]],
+        prices_of: Callable[[Held, Arrival, Bill], set[int]],
     ) -> None:
         self.fault = fault
         self.held = held
@@ -131,10 +133,19 @@ class Endings:
                 self.fault("G6", f"{held.id} is settled and nothing was sent")
             return
         usd = held.actual["usd"]
-        if last.fair and not held.unpriced and usd not in self._prices_of(held, last):
+        if last.fair and not held.unpriced and usd not in self._fair(actor, held, last):
             self.fault("G6", f"{held.id} is settled at {usd}; {last.billed} were billed and said so")
         if last.fair and actor.kind in ("call", "message"):
             self._counted(held, last)
+
+    def _fair(self, actor: Actor, held: Held, last: Arrival) -> set[int]:
+        """Return what a fair answer may be settled at."""
+        found = {last.billed} | self._prices_of(held, last, last.bill)
+        if actor.kind in ("sweep", "operator"):
+            # Whoever asks long after does not know for how long a cache was to keep what it wrote; the bound did.
+            longest = replace(last.bill, written=0, written_long=last.bill.written + last.bill.written_long)
+            found |= {one for one in self._prices_of(held, last, longest) if one <= held.asked["usd"]}
+        return found
 
     def _counted(self, held: Held, last: Arrival) -> None:
         """What an answer says that it used counts for every measure."""

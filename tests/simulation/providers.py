@@ -73,7 +73,18 @@ _SHAPES: Final = (
 )
 TROUBLES: Final = (
     *("refuse", "refuse", "unsent", "fail", "fail", "reset", "hang", "cut", "cut", "ends early", "error in stream"),
-    *("no usage", "garbage usage", "garbage", "overbill", "redirect", "late", "overstate", "wrong type"),
+    *(
+        "no usage",
+        "no usage",
+        "garbage usage",
+        "garbage usage",
+        "garbage",
+        "overbill",
+        "redirect",
+        "late",
+        "overstate",
+        "wrong type",
+    ),
 )
 _FREE: Final = ("/count_tokens", ":countTokens")
 _GARBAGE: Final = ("null", "[]", "{}", '"many"', "-5", "NaN", '{"prompt_tokens": -4, "completion_tokens": 1e400}')

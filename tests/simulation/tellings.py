@@ -73,6 +73,9 @@ def _response(usage: Usage, bill: Bill) -> None:
         "cached_tokens": bill.read,
         "cache_write_tokens": bill.written + bill.written_long,
     }
+    if bill.out % 2:
+        lifetimes = {"ttl_30m_tokens": bill.written, "ttl_12h_tokens": bill.written_long}
+        usage["input_tokens_details"]["cache_write_tokens_details"] = lifetimes
 
 
 def _message(usage: Usage, bill: Bill) -> None:

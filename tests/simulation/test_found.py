@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
+import httpx
 import pytest
 
-from spendgate.core.budget import BudgetPolicy
+from spendgate.core.budget import Amounts, BudgetPolicy
 from spendgate.core.event import Event
 from spendgate.core.key import Key, hash_secret
 from spendgate.core.request import RequestFacts
@@ -17,10 +19,12 @@ from spendgate.dialects.dialect import Request
 from spendgate.dialects.registry import DIALECTS
 from spendgate.directory import Directory
 from spendgate.errors import KeyInvalid
+from spendgate.providers.recovery import recover
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
+from tests.builders import a_provider, a_reservation
 from tests.simulation.actors import seeded
 from tests.simulation.memory_store import MemoryStore
 
@@ -136,3 +140,23 @@ def test_what_a_message_puts_out_after_its_last_count_is_no_bill() -> None:
 
     assert meter.report().usage is None
     assert meter.report().problem == "usage_missing"
+
+
+@pytest.mark.parametrize(("held", "kept"), [(600_000_000, "long"), (412_500_000, "short"), (100_000_000, "long")])
+def test_what_a_look_up_does_not_tell_is_not_settled_above_a_bound_that_knew_it(held: int, kept: str) -> None:
+    """Seed 2000: asked long after, a cache's writes of no lifetime counted as the dearest, whatever had been asked for.
+
+    Where that alone broke the bound, a fair bill stopped the budget. A bill that breaks it anyway is booked at the dearest.
+    """
+    usage = {"input_tokens": 100, "input_tokens_details": {"cache_write_tokens": 100}, "output_tokens": 10}
+    document = {"id": "r", "status": "completed", "model": "demo-model", "output": [], "usage": usage}
+    lost = a_reservation(dialect="openai-responses", asked=Amounts(usd=held, requests=1, tokens=1000))
+    lost = replace(lost, state="unknown", provider="demo", model="demo-model", response_id="r")
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, json=document))
+
+    found = recover(a_provider(base_url="https://api.openai.com/v1"), lost, lambda _: SECRET, transport)
+
+    assert found.report is not None
+    assert found.report.usage is not None
+    written = {"short": found.report.usage.cache_write, "long": found.report.usage.cache_write_long}
+    assert written == {"short": 0, "long": 0} | {kept: 100}

@@ -21,7 +21,7 @@ from spendgate.store.transact import Timing
 from tests.simulation import events, founding
 from tests.simulation.actors import Actor, Process, seeded, start_of
 from tests.simulation.auditor import Auditor
-from tests.simulation.bills import Tariff, cost
+from tests.simulation.bills import Bill, Tariff, cost
 from tests.simulation.doors import StoreDoor
 from tests.simulation.gateways import Gateways
 from tests.simulation.memory_store import MemoryStore
@@ -204,12 +204,12 @@ class World:
         """Return what tokens cost at this moment, by the clock of who asks."""
         return founding.tariff_at(self.founded, provider, model, process.clock())
 
-    def prices_of(self, held: Held, arrival: Arrival) -> set[int]:
-        """Return what an answer may come to: by any price that was in force while it was made."""
+    def prices_of(self, held: Held, arrival: Arrival, bill: Bill) -> set[int]:
+        """Return what a bill for an answer may come to: by any price that was in force while it was made."""
         tariffs = founding.tariffs_between(
             self.founded, arrival.provider, arrival.model, held.created, self.true_time()
         )
-        return {cost(arrival.bill, tariff) for tariff in tariffs} | {arrival.billed}
+        return {cost(bill, tariff) for tariff in tariffs}
 
 
 def _gap(random: Random) -> int:

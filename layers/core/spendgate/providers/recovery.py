@@ -13,10 +13,11 @@ from urllib.parse import quote
 import httpx
 
 from spendgate.core.address import network_of
+from spendgate.core.bound import settled_cost
 from spendgate.core.kind import Kind, LookUp, kind_of, url_of
-from spendgate.core.request import RequestFacts
+from spendgate.core.request import CacheWrite, RequestFacts
 from spendgate.core.reservation import Reservation
-from spendgate.core.route import Provider
+from spendgate.core.route import Candidate, Provider
 from spendgate.core.usage import Usage, UsageReport, usable_count
 from spendgate.dialects.charges import cost_charge
 from spendgate.dialects.dialect import Request
@@ -26,6 +27,7 @@ from spendgate.errors import AddressRefused
 
 ASK_SECONDS_MAX: Final = 10.0
 ASKED_BYTES_MAX: Final = 64_000_000
+_LIFETIMES: Final[tuple[CacheWrite, ...]] = ("long", "short")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +98,40 @@ def _asked(url: str, kind: Kind, secret: str | None, transport: httpx.BaseTransp
 
 
 def _read(look_up: LookUp, kind: Kind, reservation: Reservation, body: bytes) -> Recovered:
-    if look_up.reads == "generation":
-        report = _generation(parse_answer(body))
-    else:
-        # Whether writes were asked to last long is not known any more: what tells no lifetime counts as the longest.
-        facts = RequestFacts(
-            dialect=reservation.dialect, model=reservation.model or "", text_bytes=0, cache_write="long"
-        )
-        report = DIALECTS[reservation.dialect].report(body, Request(facts=facts, body={}, kind=kind))
+    is_record = look_up.reads == "generation"
+    report = _generation(parse_answer(body)) if is_record else _answer(kind, reservation, body)
     if report.usage is None or not report.finished:
         return _nothing(report.problem or "the answer has not come to its end")
     if report.response_id != reservation.response_id:
         return _nothing("the answer that was shown is another one")
     return Recovered(report=report, said="the provider's own record")
+
+
+def _answer(kind: Kind, reservation: Reservation, body: bytes) -> UsageReport:
+    """Read an answer of which nobody knows any more for how long its request let the cache keep what it wrote.
+
+    What tells no lifetime counts as the longest, unless that would cost more than was held: the bound knew what was asked.
+    """
+    longest, shortest = (_read_as(kind, reservation, body, kept) for kept in _LIFETIMES)
+    is_ruled_out = _cost(reservation, shortest) <= reservation.asked.usd < _cost(reservation, longest)
+    return shortest if is_ruled_out else longest
+
+
+def _read_as(kind: Kind, reservation: Reservation, body: bytes, kept: CacheWrite) -> UsageReport:
+    facts = RequestFacts(dialect=reservation.dialect, model=reservation.model or "", text_bytes=0, cache_write=kept)
+    return DIALECTS[reservation.dialect].report(body, Request(facts=facts, body={}, kind=kind))
+
+
+def _cost(reservation: Reservation, report: UsageReport) -> int:
+    """Return what an answer costs by the pinned prices, 0 where they do not say."""
+    candidate = Candidate(provider=reservation.provider or "", model=reservation.model or "")
+    quote = next((one for one in reservation.quotes if one.candidate == candidate), None)
+    if quote is None or report.usage is None:
+        return 0
+    try:
+        return settled_cost(report, report.usage, quote, start=reservation.created_at, end=reservation.deadline)
+    except ValueError:
+        return 0
 
 
 def _generation(document: Any) -> UsageReport:
