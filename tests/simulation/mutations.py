@@ -13,6 +13,7 @@ _WINDOW: Final = "spendgate.core.window"
 _BUDGET: Final = "spendgate.core.budget"
 _COUNTERS: Final = "spendgate.core.counters"
 _ATTEMPT: Final = "spendgate.providers.attempt"
+_SEND: Final = "response = await transport.handle_async_request(request)"
 
 MUTANTS: Final = (
     Mutant(
@@ -178,17 +179,17 @@ MUTANTS: Final = (
         "retry",
         "a request is sent once more when its connection breaks",
         _ATTEMPT,
-        "            return await client.send(request, stream=True, follow_redirects=False)\n",
-        "            try:\n                return await client.send(request, stream=True, follow_redirects=False)\n"
-        "            except httpx.ReadError:\n"
-        "                return await client.send(request, stream=True, follow_redirects=False)\n",
+        f"            {_SEND}\n",
+        f"            try:\n                {_SEND}\n            except httpx.ReadError:\n                {_SEND}\n",
     ),
     Mutant(
         "redirects",
         "a redirect is followed",
         _ATTEMPT,
-        "            return await client.send(request, stream=True, follow_redirects=False)\n",
-        "            return await client.send(request, stream=True, follow_redirects=True)\n",
+        f"            {_SEND}\n",
+        f"            {_SEND}\n            if response.has_redirect_location:\n"
+        '                request.url = request.url.join(response.headers["location"])\n'
+        f"                {_SEND}\n",
     ),
     Mutant(
         "broken-is-unsent",
@@ -201,8 +202,8 @@ MUTANTS: Final = (
         "local-day",
         "windows are named by a local time, five hours behind",
         _WINDOW,
-        "    at = at.astimezone(UTC)\n    match window:",
-        "    at = at.astimezone(UTC) - timedelta(hours=5)\n    match window:",
+        '    match window:\n        case "minute":\n            return f',
+        '    at -= timedelta(hours=5)\n    match window:\n        case "minute":\n            return f',
     ),
     Mutant(
         "short-hour",

@@ -6,6 +6,7 @@ after midnight touches exactly the counters that its reservation names. All time
 
 from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Final, Literal, get_args
 
 Measure = Literal["usd", "requests", "tokens", "tool_calls", "active_milliseconds"]
@@ -18,6 +19,9 @@ ACTIVE: Final[Measure] = "active_milliseconds"
 COUNTED: Final[tuple[Measure, ...]] = (*MEASURES, ACTIVE)
 WINDOWS: Final[tuple[Window, ...]] = get_args(Window)
 
+# What isoformat writes at the end, for Z. It takes a tenth of the time of strftime, and a call has twenty such names.
+_OFFSET: Final = len("+00:00")
+
 HOUR: Final = timedelta(hours=1)
 BUCKET: Final = timedelta(minutes=5)
 
@@ -27,16 +31,15 @@ ALWAYS_COUNTED: Final[tuple[tuple[Measure, Window], ...]] = (("usd", "day"), ("u
 
 def counter(measure: Measure, window: Window, at: datetime) -> str:
     """Return the name of the counter that a call at ``at`` moves; ValueError for ``request``, which has none."""
-    at = at.astimezone(UTC)
     match window:
         case "minute":
-            return f"{measure}.minute.{at:%Y-%m-%dT%H:%MZ}"
+            return f"{measure}.minute.{_minute(at)}"
         case "hour":
             return f"{measure}.hour"
         case "day":
-            return f"{measure}.day.{at:%Y-%m-%d}"
+            return f"{measure}.day.{day(at)}"
         case "month":
-            return f"{measure}.month.{at:%Y-%m}"
+            return f"{measure}.month.{day(at)[:7]}"
         case "life":
             return f"{measure}.life"
         case _:
@@ -46,9 +49,10 @@ def counter(measure: Measure, window: Window, at: datetime) -> str:
 def bucket(measure: Measure, at: datetime) -> str:
     """Return the name of the five-minute bucket of the rolling hour that ``at`` lies in."""
     at = at.astimezone(UTC)
-    return f"{measure}.hour.{at.replace(minute=at.minute - at.minute % 5):%Y-%m-%dT%H:%MZ}"
+    return f"{measure}.hour.{_minute(at.replace(minute=at.minute - at.minute % 5))}"
 
 
+@lru_cache(maxsize=1024)
 def counter_window(name: str) -> tuple[Measure, Window]:
     """Return the measure and window of a counter's name."""
     for measure in COUNTED:
@@ -98,7 +102,16 @@ def resets_at(window: Window, now: datetime) -> datetime | None:
 
 def instant(at: datetime) -> str:
     """Return an instant as text that sorts: ``2026-11-30T02:11:00.123456Z``."""
-    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return at.astimezone(UTC).isoformat(timespec="microseconds")[:-_OFFSET] + "Z"
+
+
+def day(at: datetime) -> str:
+    """Return the UTC day of an instant: ``2026-11-30``."""
+    return at.astimezone(UTC).date().isoformat()
+
+
+def _minute(at: datetime) -> str:
+    return at.astimezone(UTC).isoformat(timespec="minutes")[:-_OFFSET] + "Z"
 
 
 def parse_instant(text: str) -> datetime:

@@ -30,7 +30,7 @@ from spendgate.core.price import PriceRow, RateCard, Rates, Terms, Tier
 from spendgate.core.reservation import UNRESOLVED, Reservation
 from spendgate.core.route import Candidate
 from spendgate.core.usage import BUCKETS, Usage
-from spendgate.core.window import COUNTED, counter_window, instant, parse_instant
+from spendgate.core.window import COUNTED, counter_window, day, instant, parse_instant
 
 TREE_ROOT: Final = "/"
 OPEN_SHARDS: Final = 16
@@ -62,8 +62,8 @@ def idempotency_key(path: str, key: str) -> Key:
 
 def usage_key(reservation: Reservation, provider: str, model: str, row_id: str) -> Key:
     """Return the key of the leaf's usage record of the reservation's day."""
-    day = f"{reservation.created_at:%Y-%m-%d}"
-    return {"pk": usage_partition(reservation.path), "sk": f"{day}#{provider}#{model}#{row_id}"}
+    sort_key = f"{day(reservation.created_at)}#{provider}#{model}#{row_id}"
+    return {"pk": usage_partition(reservation.path), "sk": sort_key}
 
 
 def usage_partition(path: str) -> str:
@@ -90,9 +90,9 @@ def block_key(candidate: Candidate, feature: str) -> Key:
     return {"pk": BLOCKS, "sk": f"{candidate.provider}#{candidate.model}#{feature}"}
 
 
-def leaf_day(path: str, day: str) -> str:
+def leaf_day(path: str, utc_day: str) -> str:
     """Return the partition of index ``by_budget``: a leaf budget and the UTC day of the reservation."""
-    return f"{path}#{day}"
+    return f"{path}#{utc_day}"
 
 
 def open_shard(reservation_id: str) -> str:
@@ -228,7 +228,7 @@ def encode_reservation(reservation: Reservation) -> Item:
         "reason": reservation.reason,
         "evidence": reservation.evidence,
         "resolved_by": reservation.by,
-        "leaf_day": leaf_day(reservation.path, f"{reservation.created_at:%Y-%m-%d}"),
+        "leaf_day": leaf_day(reservation.path, day(reservation.created_at)),
         "open_pk": open_shard(reservation.id) if is_open else None,
         "open_sk": instant(reservation.deadline) if is_open else None,
     }
@@ -276,6 +276,8 @@ def decode_reservation(item: Mapping[str, Any]) -> Reservation:
 
 def encode_shape(shape: Shape) -> Item:
     """Return what of a shape is not that of a plain request."""
+    if shape == PLAIN:
+        return {}
     plain = asdict(PLAIN)
     return {
         name: list(value) if name == "features" else value

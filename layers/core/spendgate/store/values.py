@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef as Value
 
 NUMBER_DIGITS_MAX = 38
+_NUMBER_END: Final = 10**NUMBER_DIGITS_MAX
 # docs.aws.amazon.com/amazondynamodb, "Constraints": a partition key's and a sort key's bytes.
 KEY_BYTES_MAX: Final = {"pk": 2048, "sk": 1024}
 
@@ -23,7 +24,7 @@ def encode(value: object) -> Value:
     if isinstance(value, bool):
         return {"BOOL": value}
     if isinstance(value, int):
-        if abs(value) >= 10**NUMBER_DIGITS_MAX:
+        if not -_NUMBER_END < value < _NUMBER_END:
             raise TypeError("DynamoDB holds 38 digits")
         return {"N": str(value)}
     if isinstance(value, Mapping):
