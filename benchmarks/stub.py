@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator
+from functools import cache
 from typing import Any, Final
 
 import httpx
@@ -47,20 +48,22 @@ class StubPool(Pool):
         super().__init__(clock=utc_now, connect_seconds=5, idle_seconds=60)
         self._stub = stub
 
-    def _new(self, _: Network) -> httpx.AsyncClient:
-        return httpx.AsyncClient(transport=self._stub, trust_env=False)
+    def _new(self, _: Network) -> httpx.AsyncBaseTransport:
+        return self._stub
 
 
 _HEAD: Final = {"id": "chatcmpl-0123456789abcdef", "created": 1_700_000_000, "model": "stub-model"}
 _USAGE: Final = {"prompt_tokens": 200, "completion_tokens": 50, "total_tokens": 250}
 
 
+@cache
 def _whole() -> bytes:
     message = {"role": "assistant", "content": "Three of the open tickets do. " * 6}
     choice = {"index": 0, "message": message, "finish_reason": "stop"}
     return json.dumps({**_HEAD, "object": "chat.completion", "choices": [choice], "usage": _USAGE}).encode()
 
 
+@cache
 def _stream(chunks: int) -> list[bytes]:
     head = {**_HEAD, "object": "chat.completion.chunk"}
     deltas = [{"content": f"word-{number} "} for number in range(chunks - 1)]

@@ -1,4 +1,4 @@
-"""The way to the providers: the transport of the gateway's own HTTP client, on which anything can happen."""
+"""The way to the providers: the transport that the gateway sends by, on which anything can happen."""
 
 from __future__ import annotations
 
@@ -29,13 +29,8 @@ class SimulatedPool(Pool):
         self._world = world
         self._process = process
 
-    def _new(self, network: Network) -> httpx.AsyncClient:
-        return httpx.AsyncClient(
-            transport=_Transport(self._world, self._process),
-            timeout=httpx.Timeout(None, connect=5, pool=5),
-            follow_redirects=False,
-            trust_env=False,
-        )
+    def _new(self, network: Network) -> httpx.AsyncBaseTransport:
+        return _Transport(self._world, self._process)
 
 
 class _Transport(httpx.AsyncBaseTransport):

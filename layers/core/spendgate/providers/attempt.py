@@ -95,27 +95,31 @@ class Answer:
         return b"".join(parts)
 
 
-class _Client:
-    """An HTTP client and the answers that are still read through it; once it is retired the last one closes it."""
+class _Connections:
+    """Connections of one network and the answers still read through them; once retired, the last one closes them."""
 
-    def __init__(self, http: httpx.AsyncClient) -> None:
-        self.http = http
+    def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
+        self.transport = transport
         self.answers: set[object] = set()
         self.retired = False
 
     async def retire(self) -> None:
         self.retired = True
         if not self.answers:
-            await self.http.aclose()
+            await self.transport.aclose()
 
     async def done(self, answer: object) -> None:
         self.answers.discard(answer)
         if self.retired and not self.answers:
-            await self.http.aclose()
+            await self.transport.aclose()
 
 
 class Pool:
-    """An HTTP client a network, made anew once it has been idle for too long; what is still read through the old one is."""
+    """Connections by network, made anew once they have been idle for too long; what is read through the old ones is.
+
+    httpx's transports and not its client, which adds what may not be here: redirects, cookies, credentials of an
+    environment; and a tenth of a call's time.
+    """
 
     def __init__(
         self,
@@ -127,24 +131,26 @@ class Pool:
     ) -> None:
         self._clock = clock
         self._resolve = resolve
-        self._connect_seconds = connect_seconds
+        # The call's own deadline ends a silence; only making a connection has a time of its own, since it proves
+        # that nothing was sent.
+        self._timeout = httpx.Timeout(None, connect=connect_seconds, pool=connect_seconds).as_dict()
         self._idle = timedelta(seconds=idle_seconds)
         self._tls: ssl.SSLContext | None = None
-        self._clients: dict[Network, _Client] = {}
+        self._open: dict[Network, _Connections] = {}
         self._last_used = clock()
 
     async def send(self, outbound: Outbound) -> Answer:
         """Send a request once and return its answer, which the caller closes; Unsent or Unclear."""
-        client = await self._current(outbound.network)
+        connections = await self._current(outbound.network)
         answer = object()
-        client.answers.add(answer)
+        connections.answers.add(answer)
 
         async def done() -> None:
             self._last_used = self._clock()
-            await client.done(answer)
+            await connections.done(answer)
 
         try:
-            response = await self._sent(client.http, outbound)
+            response = await self._sent(connections.transport, outbound)
         except BaseException:
             await done()
             raise
@@ -158,41 +164,42 @@ class Pool:
 
     async def aclose(self) -> None:
         """Close every connection."""
-        clients, self._clients = self._clients, {}
-        for client in clients.values():
-            await client.http.aclose()
+        opened, self._open = self._open, {}
+        for connections in opened.values():
+            await connections.transport.aclose()
 
-    async def _current(self, network: Network) -> _Client:
-        if self._clients and self._clock() - self._last_used > self._idle:
+    async def _current(self, network: Network) -> _Connections:
+        if self._open and self._clock() - self._last_used > self._idle:
             # Whatever is still read through them: a connection beside that one may have been idle all the while.
-            clients, self._clients = self._clients, {}
-            for client in clients.values():
-                await client.retire()
-        if network not in self._clients:
-            self._clients[network] = _Client(self._new(network))
-        return self._clients[network]
+            opened, self._open = self._open, {}
+            for connections in opened.values():
+                await connections.retire()
+        if network not in self._open:
+            self._open[network] = _Connections(self._new(network))
+        return self._open[network]
 
-    def _new(self, network: Network) -> httpx.AsyncClient:
+    def _new(self, network: Network) -> httpx.AsyncBaseTransport:
         if self._tls is None:
             # Reading the certificate authorities takes longer than all the rest of a call.
             self._tls = httpx.create_ssl_context(trust_env=False)
-        # The call's own deadline ends a silence; only making a connection has a time of its own, since it proves
-        # that nothing was sent.
-        timeout = httpx.Timeout(None, connect=self._connect_seconds, pool=self._connect_seconds)
         limits = httpx.Limits(
             max_connections=None, max_keepalive_connections=32, keepalive_expiry=self._idle.total_seconds()
         )
         # httpcore is as large as all of this package, and nothing before the first call needs it.
         from spendgate.providers.network import resolve, transport  # noqa: PLC0415
 
-        judged = transport(network, tls=self._tls, limits=limits, resolve=self._resolve or resolve)
-        return httpx.AsyncClient(transport=judged, timeout=timeout, follow_redirects=False, trust_env=False)
+        return transport(network, tls=self._tls, limits=limits, resolve=self._resolve or resolve)
 
-    async def _sent(self, client: httpx.AsyncClient, outbound: Outbound) -> httpx.Response:
-        request = httpx.Request("POST", outbound.url, content=outbound.body, headers=_headers(outbound))
-        request.extensions = {"timeout": client.timeout.as_dict()}
+    async def _sent(self, transport: httpx.AsyncBaseTransport, outbound: Outbound) -> httpx.Response:
+        request = httpx.Request(
+            "POST",
+            outbound.url,
+            content=outbound.body,
+            headers=_headers(outbound),
+            extensions={"timeout": self._timeout},
+        )
         try:
-            return await client.send(request, stream=True, follow_redirects=False)
+            response = await transport.handle_async_request(request)
         except AddressRefused as error:
             raise Unsent(str(error)) from error
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
@@ -201,6 +208,8 @@ class Pool:
             raise Unclear(type(error).__name__, timed_out=True) from error
         except httpx.HTTPError as error:
             raise Unclear(type(error).__name__, timed_out=False) from error
+        response.request = request
+        return response
 
 
 def _headers(outbound: Outbound) -> list[tuple[str, str]]:
