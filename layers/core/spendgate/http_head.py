@@ -45,14 +45,15 @@ def check_head(scope: Mapping[str, Any]) -> None:
     if sum(len(name) + len(value) for name, value in raw) > HEADERS_BYTES_MAX:
         raise _invalid(f"the headers are larger than {HEADERS_BYTES_MAX} bytes")
     names = [name.decode("latin-1").lower() for name, _ in raw]
-    for name in names:
-        if (name in SINGLE or name.startswith(_SINGLE_PREFIX)) and names.count(name) > 1:
+    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    for name in twice:
+        if name in SINGLE or name.startswith(_SINGLE_PREFIX):
             raise _invalid(f"the request has header {name} more than once", name)
     if "content-length" in names and "transfer-encoding" in names:
         raise _invalid("the request has two lengths", "transfer-encoding")
-    for name, (_, value) in zip(names, raw, strict=True):
-        if _VALUE.fullmatch(value) is None:
-            raise _invalid("a header has a character that is not printable ASCII", name[:64])
+    if _VALUE.fullmatch(b"".join(value for _, value in raw)) is None:
+        wrong = next(name for name, (_, value) in zip(names, raw, strict=True) if _VALUE.fullmatch(value) is None)
+        raise _invalid("a header has a character that is not printable ASCII", wrong[:64])
     _check_target(scope.get("raw_path") or scope["path"].encode(), scope["query_string"])
 
 
