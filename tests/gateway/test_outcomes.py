@@ -408,15 +408,6 @@ def test_a_provider_that_bills_more_than_the_bound_is_booked_in_truth_and_stops_
 
 @both
 @whole_or_not
-def test_an_answer_that_comes_byte_by_byte_is_settled_like_any_other(stand: Stand, dialect: str, stream: bool) -> None:
-    stand.behave("byte_by_byte")
-    response = stand.call(dialect, stand.open(ROOMY), stream=stream)
-    assert response.status_code == 200
-    settled(stand)
-
-
-@both
-@whole_or_not
 def test_a_provider_that_repeats_the_gateway_s_key_is_silenced(stand: Stand, dialect: str, stream: bool) -> None:
     stand.behave("echo")
     response = stand.call(dialect, stand.open(ROOMY), stream=stream)

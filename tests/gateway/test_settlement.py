@@ -203,3 +203,15 @@ def test_a_release_that_fails_keeps_the_money_until_it_is_done(stand: Stand, dia
     ((_, resolution),) = stand.deferred.given
     assert resolution.state == "released"
     stand.audited()
+
+
+@both
+@whole_or_not
+def test_an_answer_that_comes_byte_by_byte_is_settled_like_any_other(stand: Stand, dialect: str, stream: bool) -> None:
+    stand.behave("byte_by_byte")
+    assert stand.call(dialect, stand.open(ROOMY), stream=stream).status_code == 200
+    one = stand.ended()
+    assert (one.state, one.reason) == ("settled", "answered")
+    assert one.actual is not None
+    assert one.actual.usd == stand.state().counters["usd.life"] == stand.book.billed_picodollars > 0
+    stand.audited()

@@ -173,8 +173,10 @@ def test_what_follows_a_refused_request_on_its_connection_is_no_request_of_its_o
 
     with raw_socket(stand.url) as connection:
         connection.sendall(first)
+        # The first answer before the end is said: a server that sees both at once may leave without a word.
+        answer = connection.recv(65536)
         connection.shutdown(1)
-        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+        answer += b"".join(iter(lambda: connection.recv(65536), b""))
 
     assert answer.startswith(b"HTTP/1.1 400")
     assert answer.count(b"HTTP/1.1 200") == 0
