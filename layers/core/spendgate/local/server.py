@@ -16,7 +16,7 @@ import shutil
 import signal
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -103,50 +103,31 @@ async def running(
 ) -> AsyncIterator[Local]:
     """Run the gateway for a configuration (None: the built-in one) and hand it out; every part ends with the block.
 
-    ``tell`` gets each alert in one line; the whole text is in the log.
-
-    LocalStoreFailed, ConfigurationInvalid.
+    ``tell`` gets each alert in one line; the whole text is in the log. LocalStoreFailed, ConfigurationInvalid.
     """
     async with contextlib.AsyncExitStack() as stack:
         log = JsonLog(stream=stack.enter_context((state_dir / "gateway.log").open("a", encoding="utf-8")))
         store = await asyncio.to_thread(ministack.start, state_dir, persist=persist, environ=os.environ)
         stack.push_async_callback(asyncio.to_thread, store.stop)
         demo = DemoBook() if text is None else None
-        demo_url: str | None = None
-        if demo is not None:
-            # It ends after the gateway, whose last calls it still answers.
-            demo_url = await stack.enter_async_context(served(create_demo_provider(book=demo)))
+        # It ends after the gateway, whose last calls it still answers.
+        demo_url = None if demo is None else await stack.enter_async_context(served(create_demo_provider(book=demo)))
         settlements = Settlements(log)
-        wired = wire(
-            replace(settings, endpoint_url=store.url), environ=os.environ, log=log, fallback=settlements, clock=clock
-        )
+        at_store = replace(settings, endpoint_url=store.url)
+        wired = wire(at_store, environ=os.environ, log=log, fallback=settlements, clock=clock)
         stack.push_async_callback(asyncio.to_thread, settlements.drain, wired.ledger, clock)
         closing = partial(wired.gateway.aclose, grace_seconds=GRACE_SECONDS)
         # Once more after the server has ended, for a call that came in while the others were waited for.
         stack.push_async_callback(closing)
-        create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
-        wired.config.claim_data()
-        claim_usage(wired.config, clock())
-        admin = Admin(
-            wired.ledger,
-            wired.config,
-            clock=clock,
-            randomness=secrets.token_bytes,
-            loopback_http=True,
-            catalogue=catalogue_in(PRICES),
-            recover=wired.recover,
-            alert_tester=lambda: _counts(send_samples(partial(_alerted, log, tell), clock())),
-        )
+        _prepare(wired, settings, clock())
+        admin = _admin(wired, log, tell, clock)
         file = text if text is not None else configuration_text(str(demo_url))
-        applied = await asyncio.to_thread(admin.apply, file, by="spendgate local")
-        if not applied["complete"]:
-            raise LocalStoreFailed(f"the configuration was applied in part only: {applied['failure']}; start again")
+        applied = await asyncio.to_thread(_applied, admin, file)
         token = secrets.token_urlsafe(24)
         routes = tuple(admin_routes(admin, token, changed=wired.directory.forget))
         app = create_app(wired.gateway, settings=settings, log=log, routes=routes)
         url = await stack.enter_async_context(_served(app, port, closing))
-        sweeping = asyncio.create_task(_sweep(wired, settlements, log, tell, clock))
-        stack.push_async_callback(_cancelled, sweeping)
+        await stack.enter_async_context(_running(_sweep(wired, settlements, log, tell, clock)))
         local = Local(
             url=url,
             admin_url=f"{url}/admin",
@@ -160,6 +141,34 @@ async def running(
         )
         with _written_down(local):
             yield local
+
+
+def _prepare(wired: Wired, settings: Settings, now: datetime) -> None:
+    """Make the tables, and claim them for this version's data."""
+    create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
+    wired.config.claim_data()
+    claim_usage(wired.config, now)
+
+
+def _admin(wired: Wired, log: JsonLog, tell: Callable[[str], None], clock: Callable[[], datetime]) -> Admin:
+    return Admin(
+        wired.ledger,
+        wired.config,
+        clock=clock,
+        randomness=secrets.token_bytes,
+        loopback_http=True,
+        catalogue=catalogue_in(PRICES),
+        recover=wired.recover,
+        alert_tester=lambda: _counts(send_samples(partial(_alerted, log, tell), clock())),
+    )
+
+
+def _applied(admin: Admin, file: str) -> Mapping[str, Any]:
+    """Apply the configuration, whole; LocalStoreFailed."""
+    applied = admin.apply(file, by="spendgate local")
+    if not applied["complete"]:
+        raise LocalStoreFailed(f"the configuration was applied in part only: {applied['failure']}; start again")
+    return applied
 
 
 def _text_of(config: Path) -> str:
@@ -265,10 +274,15 @@ def _counts(report: AlertReport) -> dict[str, int]:
     return {"published": report.published, "failed": report.failed}
 
 
-async def _cancelled(task: asyncio.Task[None]) -> None:
-    task.cancel()
-    with contextlib.suppress(asyncio.CancelledError):
-        await task
+@asynccontextmanager
+async def _running(work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
+    task = asyncio.create_task(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task
 
 
 def _say(text: str) -> None:
