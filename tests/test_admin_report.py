@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from spendgate.admin import Admin
@@ -94,7 +94,14 @@ CALLS = st.lists(
 
 
 @given(CALLS)
-@settings(max_examples=6, derandomize=True, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=6,
+    derandomize=True,
+    deadline=None,
+    # Each example writes to a store: what fails is told as it was found.
+    phases=(Phase.generate,),
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
 def test_a_days_cost_is_what_the_daily_counter_holds_less_what_has_not_ended(
     ledger: Ledger, calls: list[tuple[str, int, Any, int, tuple[str, str]]]
 ) -> None:

@@ -177,19 +177,23 @@ def claim_usage(config: Config, now: datetime) -> None:
 
     Anew where an older version has loaded the catalogue since: what it recorded after a rollback is not found either.
     """
-    reader = Reader(config.table, config.client, config.timing)
-    known = {item["pk"]: item for item in reader.items_of([_USAGE, CATALOGUE, MANAGED])}
-    loaded = known.get(CATALOGUE["pk"])
-    if _USAGE["pk"] in known and (loaded is None or PLACES_USAGE in loaded):
+    known, loaded, managed = (_item(config, key) for key in (_USAGE, CATALOGUE, MANAGED))
+    if known is not None and (loaded is None or PLACES_USAGE in loaded):
         return
-    item = encode_item({**_USAGE, "since": instant(now + _UPGRADE_MAX) if known else None})
+    is_new = known is None and loaded is None and managed is None
+    item = encode_item({**_USAGE, "since": None if is_new else instant(now + _UPGRADE_MAX)})
     persist(lambda: config.client.put_item(TableName=config.table, Item=item), config.timing)
 
 
 def usage_since(config: Config) -> datetime | None:
     """Return from when on each usage record of a run is found by day; None: always."""
-    found = next(Reader(config.table, config.client, config.timing).items_of([_USAGE]), {})
-    return parse_instant(found["since"]) if "since" in found else None
+    found = _item(config, _USAGE)
+    return None if found is None or "since" not in found else parse_instant(found["since"])
+
+
+def _item(config: Config, key: items.Key) -> dict[str, Any] | None:
+    # By a query: the catalogue's function may not get many items at once.
+    return next(Reader(config.table, config.client, config.timing).items_at(key["pk"]), None)
 
 
 def _decoded(item: dict[str, Any]) -> UsageRecord:
