@@ -81,13 +81,11 @@ def fuzz(target: str, *, corpus: Path, seconds: int, seed: int) -> Run:
         ]
         command += [f"-rss_limit_mb={MEMORY_MEGABYTES_MAX}", "-print_final_stats=1"]
         # Twice the time: reading the corpus comes before it.
-        done = subprocess.run(
-            command, cwd=ROOT, capture_output=True, text=True, errors="replace", timeout=2 * seconds + 300, check=False
-        )
+        ended, told = _heard(command, seconds_max=2 * seconds + 300)
         found = tuple(_kept(target, file) for file in sorted(artifacts.iterdir()))
-    executed, covered = _EXECUTED.findall(done.stderr), _COVERED.findall(done.stderr)
-    lines = [line for line in f"{done.stdout}\n{done.stderr}".splitlines() if "Instrumenting" not in line]
-    said = "\n".join([*lines[-SAID_LINES_MAX:], ""]) if found or done.returncode else ""
+    executed, covered = _EXECUTED.findall(told), _COVERED.findall(told)
+    lines = [line for line in told.splitlines() if "Instrumenting" not in line]
+    said = "\n".join([*lines[-SAID_LINES_MAX:], ""]) if found or not ended else ""
     return Run(
         target=target,
         inputs=int(executed[-1]) if executed else 0,
@@ -96,6 +94,26 @@ def fuzz(target: str, *, corpus: Path, seconds: int, seed: int) -> Run:
         found=found,
         said=said,
     )
+
+
+def _heard(command: list[str], *, seconds_max: int) -> tuple[bool, str]:
+    """Run a command; return whether it came to a good end, and all that it said."""
+    try:
+        done = subprocess.run(
+            command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=seconds_max,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        # The other targets go on: what they find is not lost with this one.
+        heard = (error.stdout or b"").decode("utf-8", "replace")
+        return False, f"{heard}\nit did not end within {seconds_max} s"
+    return done.returncode == 0, done.stdout
 
 
 def _told(runs: Iterable[Run]) -> int:
