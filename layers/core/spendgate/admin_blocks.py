@@ -1,4 +1,4 @@
-"""What a broken bound has blocked: to see, and to lift by a person who has found out why."""
+"""Blocks, which stand where a provider billed more than the bound: list them, and lift one once a person knows the cause."""
 
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass

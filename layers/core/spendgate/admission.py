@@ -1,4 +1,4 @@
-"""From a request that was read to a reservation that can be asked for; and what a denial tells the caller. No I/O."""
+"""How a request that was read becomes a reservation to ask for, and what a refusal tells the caller. No I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a provider by way of the gateway's function, from functions that may not read its secret; both ends of what is said."""
+"""Asking a provider through the gateway's function, for functions that may not read its secret: the question and the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the gateway's function does for the others of its stack, since it alone may read providers' secrets: ask what became of a call.
+"""What the gateway's function does for the stack's other functions, as it alone may read providers' secrets: ask how a call ended.
 
 They invoke it by IAM, with an event that is no request. The Web Adapter posts such an event to PATH with ``null`` for the context of
 a request; over whatever comes by API Gateway it puts API Gateway's own context, whatever a caller sent. So nobody gets here but

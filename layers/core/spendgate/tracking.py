@@ -1,4 +1,4 @@
-"""What is written down beside a call, never on its way: no byte waits for it, and no call fails by it."""
+"""What is written down beside a call, never in its way: no byte waits for it, and no call fails because of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A gateway in an AWS account: which stack, whose identity; imports botocore where a stack is named, and not else."""
+"""A gateway in an AWS account: which stack, and with whose identity. botocore is imported only when a stack is named."""
 
 from __future__ import annotations
 

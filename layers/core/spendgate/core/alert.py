@@ -1,4 +1,4 @@
-"""What people are told about, and what makes each of it once.
+"""Alerts: what people are told, and the mark by which each is told only once.
 
 An alert has a mark: a name that holds the budget, the window with its period, the threshold and the limit. The store keeps
 marks, so that what a hundred calls show is told once, and a new period (or a raised limit) is told of again.

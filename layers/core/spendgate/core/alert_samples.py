@@ -1,4 +1,4 @@
-"""One made-up alert of each kind, for people to see where alerts arrive; no figure of these is anybody's."""
+"""One made-up alert of each kind, so that people can see where alerts arrive; all figures are invented."""
 
 from datetime import datetime, timedelta
 from typing import Final

@@ -1,4 +1,4 @@
-"""Ask a provider what became of an answer that the gateway did not see to its end: one GET, which costs nothing.
+"""Ask a provider about an answer that the gateway did not see to its end, and what it cost: one GET, which is free.
 
 What it proves settles a reservation; anything else, silence among it, proves nothing and changes nothing.
 """

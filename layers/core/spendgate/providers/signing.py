@@ -1,4 +1,4 @@
-"""Signs a request with the gateway's own role: Amazon's SigV4 by botocore's signer, whose import only a signature pays.
+"""Signs a request with the gateway's own role: SigV4 by botocore's signer, which is imported only when something is signed.
 
 Credentials are those of botocore's default chain, read at each use, since a role's change while a function is warm.
 """

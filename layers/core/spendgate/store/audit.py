@@ -1,4 +1,4 @@
-"""Proof of conservation: every counter is recomputed from the reservations, and each difference is told.
+"""Proof of conservation: every counter is recomputed from the reservations, and each difference is reported.
 
 A budget's counters must equal the sum over the reservations that name it. Two things may be gone: buckets that were
 evicted from a rolling hour, and counters of periods that are over. What a late settlement wrote after them is then all

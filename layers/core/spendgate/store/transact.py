@@ -1,4 +1,4 @@
-"""Sending a transaction: conflicts are tried again with full jitter until a deadline, failed conditions are told.
+"""Sending a transaction: conflicts are tried again with full jitter until a deadline, failed conditions are raised.
 
 botocore retries no transaction conflict and knows no deadline, so the loop is here, the same ``ClientRequestToken``
 each time: a write whose answer was lost is not done twice. (docs.aws.amazon.com/amazondynamodb,
