@@ -158,7 +158,7 @@ def answer_frames(random: Random, arrival: Arrival) -> list[bytes]:
     assert arrival.shape is not None
     assert arrival.reply is not None
     told = frames(arrival.shape, arrival.reply, arrival.bill)
-    if arrival.shape is not CHAT or random.random() > 0.4:
+    if arrival.shape is not CHAT or random.random() > 0.7:
         return told
     so_far = usage_text(CHAT, arrival.bill, out=min(arrival.bill.out, 1))
     return [told[0].replace(b'"usage":null', b'"usage":' + so_far.encode()), *told[1:]]
