@@ -147,6 +147,9 @@ def test_an_operators_day_by_the_command_line_alone(proof: Proof, tmp_path: Path
 
     assert [one["id"] for one in listed["reservations"]] == [reservation]
     assert "settled" in proof.spendgate("reservations", "show", reservation)
+    reported = json.loads(proof.spendgate("report", "--budget", "acme/late", "--by", "day,model", "--json"))
+    cost = called.headers["x-spendgate-cost-usd"]
+    assert [(row["model"], row["calls"], row["cost"]) for row in reported["rows"]] == [("demo", 1, cost)]
     proof.spendgate("stop", "acme/late", "--reason", "the day is over")
     with day.agent("late") as client, pytest.raises(APIStatusError, match="the day is over"):
         client.chat.completions.create(model="demo", messages=ASKED, max_tokens=50)

@@ -40,6 +40,7 @@ BUDGETS: Final[Mapping[str, str]] = dict.fromkeys(
         "silent",
         "asked",
         "waiting",
+        "logged",
     ),
     "10",
 ) | {"full": "0.01", "told": "0.0045"}
