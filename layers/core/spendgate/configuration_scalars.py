@@ -159,7 +159,10 @@ Text = Annotated[str, Field(max_length=500)]
 
 
 def base_url(value: str, *, loopback_http: bool, private_network: bool = False) -> str:
-    """Return a provider's address without a slash at its end; ValueError where it is none that may be called."""
+    """Return a provider's address, scheme and host in small letters and no slash at its end.
+
+    ValueError where it is none that may be called.
+    """
     if _URL.fullmatch(value) is None:
         raise ValueError("must be a URL of at most 2048 characters without spaces")
     if "?" in value or "#" in value or "@" in value:
@@ -173,10 +176,12 @@ def base_url(value: str, *, loopback_http: bool, private_network: bool = False) 
         raise ValueError("must be a URL like https://api.example.com/v1")
     if _PATH.fullmatch(parts.path) is None:
         raise ValueError("must have a plain path: no empty part, no '.' or '..', no ';' and nothing encoded")
+    # Scheme and host mean the same in any letters (RFC 3986, 6.2.2.1): one address is kept in one spelling.
+    address = f"{parts.scheme}://{parts.netloc.lower()}{parts.path}".rstrip("/")
     if loopback_http and is_loopback(host):
-        return value.rstrip("/")
+        return address
     if parts.scheme == "http" and not private_network:
         raise ValueError("must be https (http is for loopback hosts in local runs, and for private_network: true)")
     check_host(host, private=private_network)
     check_port(port, scheme=parts.scheme)
-    return value.rstrip("/")
+    return address
