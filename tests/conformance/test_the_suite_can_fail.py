@@ -1,8 +1,6 @@
 """The suite is only worth something if it finds what is wrong: gateways that leak in one known way each."""
 
-import gc
 import json
-from collections.abc import Iterator
 
 import pytest
 from click.testing import CliRunner
@@ -20,13 +18,6 @@ NEWER = ("responses protocol", "gemini protocol")
 BY_NAME = {case.name: case for case in CASES}
 FAILURES = {Kind.OVERSPENT, Kind.UNDER_BOOKED, Kind.MISSED}
 FAILS = Manner(name="error", status=500)
-
-
-@pytest.fixture(autouse=True)
-def _collected() -> Iterator[None]:
-    """Let the collector find what a case left here, and not in the midst of another test."""
-    yield
-    gc.collect()
 
 
 def _few(stand: Stand) -> None:
