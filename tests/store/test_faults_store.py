@@ -11,6 +11,7 @@ from spendgate.core.reservation import Resolution
 from spendgate.errors import LedgerUnavailable, RevisionConflict
 from spendgate.store import config as store_config
 from spendgate.store.ledger import Ledger, NotAdmitted, PolicyStale
+from spendgate.store.tables import open_tables
 from spendgate.store.transact import Timing, persist
 from tests.store.builders import (
     CHARGED,
@@ -406,3 +407,18 @@ def test_a_revision_that_moved_behind_a_conflict_is_told(
 
     with pytest.raises(RevisionConflict):
         patient.put_budget(path[0], expected_rev=9, now=NOW)
+
+
+def test_the_tables_are_made_in_a_store_whose_first_answer_takes_longer_than_a_call_may_wait(
+    patient: Ledger, clock: FakeTime
+) -> None:
+    name = f"{patient.table}-late"
+    with faults(patient.client, "CreateTable") as made:
+        made.meet(*[unreachable] * 10)
+        # It was made, and nobody was told.
+        made.lose_answer(after=10)
+        open_tables(patient.client, ledger=name, config=f"{name}-config", timing=patient.timing)
+
+    assert clock.now > patient.timing.deadline_seconds
+    for table in (name, f"{name}-config"):
+        assert patient.client.describe_table(TableName=table)["Table"]["TableStatus"] == "ACTIVE"

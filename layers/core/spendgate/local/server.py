@@ -44,7 +44,7 @@ from spendgate.local.settlements import Settlements
 from spendgate.local.welcome import farewell, welcome
 from spendgate.observability import JsonLog
 from spendgate.settings import Settings, read
-from spendgate.store.tables import create_tables
+from spendgate.store.tables import open_tables
 from spendgate.store.usage import claim_usage
 from spendgate.sweep import SWEEPER, sweep, trim
 from spendgate.wiring import Wired, utc_now, wire
@@ -145,7 +145,8 @@ async def running(
 
 def _prepare(wired: Wired, settings: Settings, now: datetime) -> None:
     """Make the tables, and claim them for this version's data."""
-    create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
+    store = wired.ledger
+    open_tables(store.client, ledger=settings.ledger_table, config=settings.config_table, timing=store.timing)
     wired.config.claim_data()
     claim_usage(wired.config, now)
 

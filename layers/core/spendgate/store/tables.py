@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+from spendgate.store.transact import Timing, persist
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
+
+# An emulator that has just started loads much before it answers at all, and on a busy machine for longer than a call waits.
+FIRST_ANSWER_SECONDS_MAX: Final = 60.0
 
 
 def _index(name: str, hash_key: str, range_key: str) -> dict[str, Any]:
@@ -57,3 +63,9 @@ def create_tables(client: DynamoDBClient, *, ledger: str, config: str) -> None:
             client.create_table(**definition)
         except client.exceptions.ResourceInUseException:
             continue
+
+
+def open_tables(client: DynamoDBClient, *, ledger: str, config: str, timing: Timing) -> None:
+    """Create whichever table is missing in a store that has just started, and whose first answer takes long; LedgerUnavailable."""
+    patient = replace(timing, deadline_seconds=FIRST_ANSWER_SECONDS_MAX)
+    persist(lambda: create_tables(client, ledger=ledger, config=config), patient)
