@@ -34,8 +34,9 @@ still reserved, as the gateway itself shows it (`-`: it does not). Billed / limi
 | missed | the money is right, and something else that the case looks for is not |
 | unsupported | the gateway, or its driver, cannot do what the case needs |
 
-To play it against another gateway, write a driver: `spendgate.local.conformance.driver` has the protocol, and `peers` beside it
-three examples.
+`spendgate conformance --target URL --token TOKEN` plays it against a Spendgate that runs already and has nothing else to do. For
+another gateway write a driver: `spendgate.local.conformance.driver` has the protocol, and `at_hardcap`, `at_inferrail` and
+`at_governer` beside it are three examples.
 """
 
 
