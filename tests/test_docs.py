@@ -36,6 +36,7 @@ from spendgate.local.admin_api import admin_routes
 from spendgate.store import items
 from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
+from spendgate.store.price_items import decode_row, row_text
 from spendgate.store.values import decode_item
 from tests.operators import FILE, Clock, admit, lose, settle
 
@@ -346,9 +347,9 @@ def test_the_example_of_a_reservation_is_what_the_store_writes_of_it() -> None:
 
 def test_the_example_of_a_price_row_is_what_the_store_writes_of_it() -> None:
     example = _examples()["PRICE"]
-    row = items.decode_row(example["row"])
+    row = decode_row(example["row"])
 
-    assert items.row_text(row) == example["row"]
+    assert row_text(row) == example["row"]
     assert example["pk"] == f"PRICE#{row.provider}#{row.model}"
 
 

@@ -10,7 +10,7 @@ import pytest
 from spendgate.catalogue_files import rows_of
 from spendgate.core.money import rate_per_million, usd
 from spendgate.core.price import PriceRow, RateCard, Rates
-from spendgate.store.items import decode_row, row_text
+from spendgate.store.price_items import decode_row, row_text
 from tests.catalogue.conftest import Find
 from tests.catalogue.shipped import PRICES, PROVIDERS
 

@@ -127,9 +127,9 @@ MUTANTS: Final = (
         "failover-unclear",
         "a further candidate is tried after an unclear outcome",
         _EXCHANGE,
-        "        except (Unclear, TimeoutError) as error:\n            raise await self._unknown(_broken(provider.name, error)",
+        "        except (Unclear, TimeoutError) as error:\n            raise await self._unknown(broken(provider.name, error)",
         "        except (Unclear, TimeoutError) as error:\n            if not is_last:\n                return None\n"
-        "            raise await self._unknown(_broken(provider.name, error)",
+        "            raise await self._unknown(broken(provider.name, error)",
     ),
     Mutant(
         "released-on-doubt",

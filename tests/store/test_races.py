@@ -22,7 +22,7 @@ from spendgate.core.budget import BudgetPolicy
 from spendgate.core.policy import Guard
 from spendgate.core.reservation import Reservation
 from spendgate.errors import LedgerError, LedgerUnavailable, Refused
-from spendgate.store import transactions
+from spendgate.store import transactions, write
 from spendgate.store.ledger import Ledger, NotAdmitted, PolicyStale
 from tests.store.builders import (
     CHARGED,
@@ -422,14 +422,14 @@ def test_without_the_guards_more_calls_would_be_admitted_than_fit(
 def test_without_the_state_in_the_condition_a_settlement_would_count_twice(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    equals = transactions.Update.equals
+    equals = write.Update.equals
 
-    def without_state(self: transactions.Update, attribute: str, value: object) -> transactions.Update:
+    def without_state(self: write.Update, attribute: str, value: object) -> write.Update:
         return self if attribute == "state" else equals(self, attribute, value)
 
     path = a_path(ledger, 100)
     held = a_held(ledger, path)
-    monkeypatch.setattr(transactions.Update, "equals", without_state)
+    monkeypatch.setattr(write.Update, "equals", without_state)
 
     at_once(*(lambda usd=usd: ledger.resolve(held.id, settled(usd), NOW, known=held) for usd in (20, 21)))
 
@@ -440,15 +440,15 @@ def test_without_the_state_in_the_condition_a_settlement_would_count_twice(
 def test_without_the_values_of_the_buckets_an_eviction_would_lose_a_settlement(
     ledger: Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    equals = transactions.Update.equals
+    equals = write.Update.equals
 
-    def without_buckets(self: transactions.Update, attribute: str, value: object) -> transactions.Update:
+    def without_buckets(self: write.Update, attribute: str, value: object) -> write.Update:
         return self if attribute.startswith("usd.hour.") else equals(self, attribute, value)
 
     _, late = with_old_hour(ledger)
     read = ledger.budgets()
     ledger.resolve(late[0].id, settled(30), NOW)
-    monkeypatch.setattr(transactions.Update, "equals", without_buckets)
+    monkeypatch.setattr(write.Update, "equals", without_buckets)
 
     for state in read:
         assert ledger.trim(state, NOW)

@@ -10,7 +10,8 @@ from spendgate.errors import BudgetMissing
 from spendgate.store.items import TEMPORARY_REASON_LENGTH_MAX, budget_key, policy_attributes
 from spendgate.store.ledger import Ledger, NotAdmitted, PolicyStale
 from spendgate.store.transact import ConditionsFailed, transact
-from spendgate.store.transactions import Step, Update, reserve_steps
+from spendgate.store.transactions import reserve_steps
+from spendgate.store.write import Step, Update
 from tests.store.builders import (
     NOW,
     a_policy,

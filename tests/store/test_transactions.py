@@ -18,8 +18,6 @@ from spendgate.store import events, items
 from spendgate.store.transactions import (
     EVICTIONS_MAX,
     STEPS_MAX,
-    Step,
-    Update,
     policy_steps,
     raise_rev_step,
     reserve_steps,
@@ -30,6 +28,7 @@ from spendgate.store.transactions import (
     unknown_steps,
 )
 from spendgate.store.values import decode, decode_item
+from spendgate.store.write import Step, Update
 from tests.store.builders import (
     CHARGED,
     NOW,

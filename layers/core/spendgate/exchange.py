@@ -31,6 +31,7 @@ from spendgate.errors import (
     Refused,
 )
 from spendgate.metering import answered, refused_at_a_fee, unbilled, unclear
+from spendgate.passing import broken, not_to_be_repeated, scrubbed, timed_out
 from spendgate.providers import outcome
 from spendgate.providers.attempt import Answer, AnswerTooLarge, Outbound, Unclear, Unsent
 from spendgate.providers.signing import SignatureMissing
@@ -97,7 +98,7 @@ class Exchange:
             told = f"{reason}; nothing was sent"
             raise ProviderUnreachable(told, facts=self._facts(), retry_after_seconds=1) from unsent
         except (Unclear, TimeoutError) as error:
-            raise await self._unknown(_broken(provider.name, error), timed_out=_timed_out(error)) from error
+            raise await self._unknown(broken(provider.name, error), timed_out=timed_out(error)) from error
         try:
             if not outcome.is_answer(answer.status):
                 return await self._error(answer, outbound, is_last=is_last)
@@ -154,8 +155,8 @@ class Exchange:
                 async with asyncio.timeout(self._seconds_left()):
                     body = await answer.read(self._parts.settings.answer_bytes_max)
         except (Unclear, AnswerTooLarge, TimeoutError) as error:
-            told = _broken(self._candidate.provider, error)
-            raise await self._unknown(told, timed_out=_timed_out(error)) from error
+            told = broken(self._candidate.provider, error)
+            raise await self._unknown(told, timed_out=timed_out(error)) from error
         await answer.aclose()
         report = self._admitted.call.dialect.report(body, self._request)
         resolution = answered(self._reservation, self._candidate, report, self._parts.clock())
@@ -203,7 +204,7 @@ class Exchange:
             raise ProviderRefusedUs(f"{reason} to {to}; {cost}", facts=self._facts())
         if not body:
             raise ProviderRefusedUs(f"{reason} without a word; {cost}", facts=self._facts())
-        passed = answer.headers if verdict.spend_limit is None else _not_to_be_repeated(answer.headers)
+        passed = answer.headers if verdict.spend_limit is None else not_to_be_repeated(answer.headers)
         headers = (*passed, *self._headers(resolution))
         return Reply(status=status, headers=headers, body=scrubbed(body, outbound))
 
@@ -257,8 +258,8 @@ class Exchange:
                 self._parts.log.info(
                     "a stream ended early", reservation=self._reservation.id, error=type(broke).__name__
                 )
-            told = _broken(self._candidate.provider, broke)
-            refused = await self._unknown(told, timed_out=_timed_out(broke), report=report)
+            told = broken(self._candidate.provider, broke)
+            refused = await self._unknown(told, timed_out=timed_out(broke), report=report)
             error = self._admitted.call.dialect.stream_error(refused, self._reservation.id)
             await relay.send(meter.interrupted(error))
         finally:
@@ -363,45 +364,3 @@ class Exchange:
             yield
         finally:
             self._away_seconds += time.perf_counter() - began
-
-
-async def pass_through(parts: Parts, outbound: Outbound, *, provider: str, seconds: float) -> Reply:
-    """Send a request that costs nothing and return its answer; ProviderUnreachable where there is none."""
-    try:
-        async with asyncio.timeout(seconds):
-            answer = await parts.pool.send(outbound)
-            try:
-                body = await answer.read(parts.settings.answer_bytes_max)
-            finally:
-                await answer.aclose()
-    except (Unsent, Unclear, AnswerTooLarge, TimeoutError) as error:
-        raise ProviderUnreachable(_broken(provider, error), retry_after_seconds=1) from error
-    if answer.status in outbound.kind.credentials:
-        raise ProviderRefusedUs(f"provider {provider} answered {answer.status} to the gateway's own credentials")
-    headers = (*answer.headers, ("x-spendgate-provider", provider))
-    return Reply(status=answer.status, headers=headers, body=scrubbed(body, outbound))
-
-
-def scrubbed(data: bytes, outbound: Outbound) -> bytes:
-    """Return a provider's words without the gateway's credentials, should it repeat them."""
-    if outbound.secret is None or not data:
-        return data
-    return data.replace(outbound.secret.encode(), b"[secret]")
-
-
-def _not_to_be_repeated(headers: tuple[tuple[str, str], ...]) -> tuple[tuple[str, str], ...]:
-    """Return the headers of an answer that no repetition changes: a client that repeats a 429 is told not to."""
-    advice = {"x-should-retry", "retry-after", "retry-after-ms"}
-    return (*((name, value) for name, value in headers if name not in advice), ("x-should-retry", "false"))
-
-
-def _broken(provider: str, error: BaseException) -> str:
-    if _timed_out(error):
-        return f"provider {provider} gave no answer in time"
-    if isinstance(error, Unclear | AnswerTooLarge | Unsent):
-        return f"the answer of provider {provider} broke off: {error}"
-    return f"the answer of provider {provider} was not read to its end"
-
-
-def _timed_out(error: BaseException) -> bool:
-    return isinstance(error, TimeoutError) or (isinstance(error, Unclear) and error.timed_out)

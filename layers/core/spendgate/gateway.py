@@ -23,7 +23,8 @@ from spendgate.core.route import Route
 from spendgate.dialects.dialect import Free
 from spendgate.directory import Caller
 from spendgate.errors import LedgerUnavailable, NotFound, RefusalFacts
-from spendgate.exchange import Exchange, pass_through
+from spendgate.exchange import Exchange
+from spendgate.passing import pass_through
 from spendgate.providers.attempt import Outbound
 
 

@@ -23,8 +23,8 @@ from spendgate.core.window import instant, parse_instant
 from spendgate.store.items import RETENTION, Item, Key
 from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
-from spendgate.store.transactions import Step
 from spendgate.store.values import encode, encode_item
+from spendgate.store.write import Step
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient

@@ -15,7 +15,8 @@ from spendgate.errors import BudgetMissing, LedgerError, RevisionConflict
 from spendgate.store import events
 from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, transact, update
-from spendgate.store.transactions import Step, latch_step, lift_steps, policy_steps, resume_steps, stop_steps
+from spendgate.store.transactions import latch_step, lift_steps, policy_steps, resume_steps, stop_steps
+from spendgate.store.write import Step
 
 
 class Budgets(Reader):

@@ -27,10 +27,12 @@ from spendgate.store.config_items import (
     price_steps,
     without_none,
 )
+from spendgate.store.price_items import decode_row
 from spendgate.store.reader import Reader
 from spendgate.store.transact import ConditionsFailed, Timing, persist, transact
-from spendgate.store.transactions import Step, Update, raise_rev_step
+from spendgate.store.transactions import raise_rev_step
 from spendgate.store.values import decode_item, encode_item, may_be_key
+from spendgate.store.write import Step, Update
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
@@ -148,13 +150,13 @@ class Config:
         found = list(Reader(self.table, self.client, self.timing).items_at(f"PRICE#{provider}#{model}"))
         # Rows of the model itself outweigh those of another model that has its name as an alias.
         own = [item for item in found if "#" not in item["sk"]]
-        rows = [items.decode_row(item["row"]) for item in own or found]
+        rows = [decode_row(item["row"]) for item in own or found]
         return tuple(sorted(rows, key=lambda row: row.valid_from))
 
     def all_prices(self) -> tuple[PriceRow, ...]:
         """Return every price row, by provider, model and instant."""
         # A row stands under each of its names once; "#" is in the sort key of an alias only.
-        rows = [items.decode_row(item["row"]) for item in self._all("PRICE#") if "#" not in item["sk"]]
+        rows = [decode_row(item["row"]) for item in self._all("PRICE#") if "#" not in item["sk"]]
         return tuple(sorted(rows, key=lambda row: (row.provider, row.model, row.valid_from)))
 
     def add_price(self, row: PriceRow, event: Event) -> bool:

@@ -9,9 +9,10 @@ from spendgate.core.key import Key
 from spendgate.core.price import PriceRow
 from spendgate.core.route import Candidate, Framing, Provider, Route
 from spendgate.core.window import instant, parse_instant
-from spendgate.store import items
-from spendgate.store.transactions import STEPS_MAX, Step, put_new
+from spendgate.store.price_items import row_text
+from spendgate.store.transactions import STEPS_MAX
 from spendgate.store.values import encode_item
+from spendgate.store.write import Step, put_new
 
 # A price row with its writes.
 Priced = tuple[PriceRow, list[Step]]
@@ -22,7 +23,7 @@ def price_steps(table: str, row: PriceRow) -> list[Step]:
     item = {
         "pk": f"PRICE#{row.provider}#{row.model}",
         "sk": instant(row.valid_from),
-        "row": items.row_text(row),
+        "row": row_text(row),
     }
     steps = [Step(write=put_new(table, item), subject="event", name=row.id)]
     for alias in row.aliases:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from spendgate.core.event import Event
 from spendgate.core.reservation import new_id
 from spendgate.core.window import instant, parse_instant
-from spendgate.store.transactions import Step, put_new
+from spendgate.store.write import Step, put_new
 
 # What agents' keys do, of which there may be thousands a day: apart, so that nobody reads them who looks for the others.
 KINDS_OF_KEYS: Final = frozenset({"run_key_minted", "run_ended"})

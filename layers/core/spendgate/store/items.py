@@ -8,12 +8,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import timedelta
-from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
 
 from spendgate.core.block import PLAIN, Block, Shape
-from spendgate.core.bound import Quote
 from spendgate.core.budget import (
     Amounts,
     BudgetPolicy,
@@ -26,11 +24,11 @@ from spendgate.core.budget import (
     parent,
 )
 from spendgate.core.counters import RESERVED, UNKNOWN, Hold
-from spendgate.core.price import PriceRow, RateCard, Rates, Terms, Tier
 from spendgate.core.reservation import UNRESOLVED, Reservation
 from spendgate.core.route import Candidate
 from spendgate.core.usage import BUCKETS, Usage
 from spendgate.core.window import COUNTED, counter_window, day, instant, parse_instant
+from spendgate.store.price_items import decode_quote, quote_text
 
 TREE_ROOT: Final = "/"
 OPEN_SHARDS: Final = 16
@@ -209,7 +207,7 @@ def encode_reservation(reservation: Reservation) -> Item:
         "fingerprint": reservation.fingerprint,
         "asked": encode_amounts(reservation.asked),
         "holds": json.dumps([[h.budget, h.counters, h.buckets] for h in reservation.holds], separators=(",", ":")),
-        "quotes": "[" + ",".join(_quote_text(quote) for quote in reservation.quotes) + "]",
+        "quotes": "[" + ",".join(quote_text(quote) for quote in reservation.quotes) + "]",
         "created_at": instant(reservation.created_at),
         "deadline": instant(reservation.deadline),
         "bound_tokens": [reservation.input_tokens_max, reservation.output_tokens_max, reservation.output_cap],
@@ -250,7 +248,7 @@ def decode_reservation(item: Mapping[str, Any]) -> Reservation:
             Hold(budget=budget, counters=tuple(counters), buckets=tuple(buckets))
             for budget, counters, buckets in json.loads(item["holds"])
         ),
-        quotes=tuple(_decode_quote(quote) for quote in json.loads(item["quotes"])),
+        quotes=tuple(decode_quote(quote) for quote in json.loads(item["quotes"])),
         created_at=parse_instant(item["created_at"]),
         deadline=parse_instant(item["deadline"]),
         input_tokens_max=input_tokens,
@@ -318,48 +316,6 @@ def _decode_shape(record: Mapping[str, Any]) -> Shape:
     return Shape(**{**record, **({"features": tuple(record["features"])} if "features" in record else {})})
 
 
-@lru_cache(maxsize=512)
-def row_text(row: PriceRow) -> str:
-    """Return a price row as compact JSON; rows are few and long-lived, so the text is made once."""
-    record = {
-        "provider": row.provider,
-        "model": row.model,
-        "from": instant(row.valid_from),
-        "card": _card(row.card),
-        "service": [[name, _card(card)] for name, card in row.service] or None,
-        "factors": row.factors or None,
-        "fees": row.fees or None,
-        "context_tokens": row.context_tokens,
-        "output_tokens_max": row.output_tokens_max,
-        "image_tokens_max": row.image_tokens_max,
-        "aliases": row.aliases or None,
-        "source": row.source or None,
-        "checked": row.checked or None,
-    }
-    return json.dumps(_without_none(record), separators=(",", ":"))
-
-
-@lru_cache(maxsize=512)
-def decode_row(text: str) -> PriceRow:
-    """Return the price row that ``row_text`` wrote."""
-    record = json.loads(text)
-    return PriceRow(
-        provider=record["provider"],
-        model=record["model"],
-        valid_from=parse_instant(record["from"]),
-        card=_decode_card(record["card"]),
-        service=tuple((name, _decode_card(card)) for name, card in record.get("service", ())),
-        factors=tuple((kind, value, number) for kind, value, number in record.get("factors", ())),
-        fees=tuple((kind, amount) for kind, amount in record.get("fees", ())),
-        context_tokens=record.get("context_tokens"),
-        output_tokens_max=record.get("output_tokens_max"),
-        image_tokens_max=record.get("image_tokens_max"),
-        aliases=tuple(record.get("aliases", ())),
-        source=record.get("source", ""),
-        checked=record.get("checked", ""),
-    )
-
-
 def _limits(limits: tuple[Limit, ...]) -> Item:
     return {f"{limit.measure}.{limit.window}": limit.maximum for limit in limits}
 
@@ -389,58 +345,3 @@ def _seconds(count: int | None) -> timedelta | None:
 def encode_amounts(amounts: Amounts) -> Item:
     """Return the amounts that are not zero, by measure."""
     return {measure: value for measure in COUNTED if (value := amounts.of(measure))}
-
-
-@lru_cache(maxsize=512)
-def _quote_text(quote: Quote) -> str:
-    head: dict[str, Any] = {
-        "provider": quote.candidate.provider,
-        "model": quote.candidate.model,
-        "service_tier": quote.terms.service_tier,
-        "factors": quote.terms.factors,
-    }
-    if quote.tiers:
-        head["tiers"] = quote.tiers
-    rows = ",".join(row_text(row) for row in quote.rows)
-    return json.dumps(head, separators=(",", ":"))[:-1] + f',"rows":[{rows}]}}'
-
-
-def _decode_quote(record: Mapping[str, Any]) -> Quote:
-    return Quote(
-        candidate=Candidate(provider=record["provider"], model=record["model"]),
-        rows=tuple(decode_row(json.dumps(row, separators=(",", ":"))) for row in record["rows"]),
-        terms=Terms(
-            service_tier=record["service_tier"], factors=tuple((kind, factor) for kind, factor in record["factors"])
-        ),
-        tiers=tuple(record.get("tiers", ())),
-    )
-
-
-def _card(card: RateCard) -> Item:
-    tiers = [{"above": t.above, "inclusive": t.inclusive, **_rates(t.rates)} for t in card.tiers]
-    return {**_rates(card.rates), "tiers": tiers} if tiers else _rates(card.rates)
-
-
-_RATES: Final = tuple(Rates.__dataclass_fields__)
-
-
-def _rates(rates: Rates) -> Item:
-    return {name: rate for name in _RATES if (rate := getattr(rates, name)) is not None}
-
-
-def _decode_card(record: Mapping[str, Any]) -> RateCard:
-    return RateCard(
-        rates=_decode_rates(record),
-        tiers=tuple(
-            Tier(above=tier["above"], inclusive=tier["inclusive"], rates=_decode_rates(tier))
-            for tier in record.get("tiers", ())
-        ),
-    )
-
-
-def _decode_rates(record: Mapping[str, Any]) -> Rates:
-    return Rates(**{name: record[name] for name in _RATES if name in record})
-
-
-def _without_none(record: Mapping[str, Any]) -> Item:
-    return {name: value for name, value in record.items() if value is not None}

@@ -35,7 +35,6 @@ from spendgate.store.budgets import Budgets
 from spendgate.store.transact import ConditionsFailed, Failed, update
 from spendgate.store.transactions import (
     EVICTIONS_MAX,
-    Step,
     latch_step,
     put_off_step,
     reserve_steps,
@@ -45,6 +44,7 @@ from spendgate.store.transactions import (
     trim_steps,
     unknown_steps,
 )
+from spendgate.store.write import Step
 
 # A condition that fails on what has changed meanwhile is tried again on what was read; each try learns something new.
 RESERVE_TRIES_MAX: Final = 12

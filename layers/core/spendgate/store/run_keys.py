@@ -22,8 +22,8 @@ from spendgate.store import events, items
 from spendgate.store.config import Config
 from spendgate.store.config_items import decode_key
 from spendgate.store.transact import ConditionsFailed, persist, transact
-from spendgate.store.transactions import Step, Update, put_new
 from spendgate.store.values import decode_item, encode_item
+from spendgate.store.write import Step, Update, put_new
 
 # A key that has expired is told so for a while, and is then gone.
 KEEP_EXPIRED: Final = timedelta(days=7)

@@ -21,7 +21,7 @@ from spendgate.store.values import decode_item
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb.client import DynamoDBClient
 
-    from spendgate.store.transactions import Step
+    from spendgate.store.write import Step
 
 T = TypeVar("T")
 
