@@ -1,4 +1,4 @@
-"""What holds for every answer of the admin API in every test: its own type allows it, or the errors of its status do."""
+"""What holds for every answer of ours in every test: its own type allows it, or the errors of its status do."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from functools import cache
 from typing import Any
 
 from pydantic import TypeAdapter
+from starlette.responses import Response
 
 from spendgate.admin import Admin
 from spendgate.admin_answers import Error
 from spendgate.admin_http import refusal, respond
 from spendgate.admin_models import Answer, Endpoint, Given
 from spendgate.admin_openapi import FAILURES
-from spendgate.errors import SpendgateError
+from spendgate.asgi import refusal as refusal_of
+from spendgate.dialects.dialect import Dialect
+from spendgate.errors import Refused, SpendgateError
+from tools.gateway_answers import REFUSALS
+from tools.gateway_openapi import codes_of
 
 
 def checked(admin: Admin, endpoint: Endpoint, given: Given) -> Answer:
@@ -24,6 +29,14 @@ def checked(admin: Admin, endpoint: Endpoint, given: Given) -> Answer:
         check_error(endpoint, *refusal(error))
         raise
     check(endpoint, answer)
+    return answer
+
+
+def checked_refusal(dialect: Dialect, refused: Refused, request_id: str) -> Response:
+    """Refuse as the gateway does, and hold the refusal to the shape that its family's document has."""
+    answer = refusal_of(dialect, refused, request_id)
+    _reader(REFUSALS[dialect.family]).validate_json(bytes(answer.body))
+    assert refused.code in codes_of(dialect.family)[answer.status_code], (refused.code, answer.status_code)
     return answer
 
 

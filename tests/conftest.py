@@ -20,7 +20,7 @@ from spendgate.store.config import Config
 from spendgate.store.ledger import Ledger
 from spendgate.store.tables import create_tables
 from spendgate.store.transact import Timing
-from tests.answers import checked
+from tests.answers import checked, checked_refusal
 from tests.scenarios.figures import table
 
 if TYPE_CHECKING:
@@ -79,10 +79,11 @@ def config(ledger: Ledger) -> Config:
 
 @pytest.fixture(scope="session", autouse=True)
 def _documented_answers() -> Iterator[None]:
-    """Hold every answer of the admin API, in whichever test and on either transport, to what its document says."""
+    """Hold every answer of the admin API and every refusal of the gateway, in whichever test, to what its document says."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("spendgate.local.admin_api.respond", checked)
         patch.setattr("spendgate.admin_resolver.respond", checked)
+        patch.setattr("spendgate.asgi.refusal", checked_refusal)
         yield
 
 

@@ -36,4 +36,6 @@ gc.freeze()
 gc.enable()
 
 if __name__ == "__main__":
-    uvicorn.run(app, host="127.0.0.1", port=int(os.environ.get("PORT", "8080")), access_log=False, log_config=None)
+    uvicorn.run(
+        app, host="127.0.0.1", port=int(os.environ.get("PORT", "8080")), ws="none", access_log=False, log_config=None
+    )

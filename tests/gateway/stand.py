@@ -452,8 +452,11 @@ def facts(response: httpx.Response) -> dict[str, Any]:
 
 
 @contextmanager
-def standing(store_url: str, **changed: Any) -> Iterator[Stand]:
-    """Run a gateway with these settings in front of a demo provider; both end with the block."""
+def standing(store_url: str, *, client: Any = None, **changed: Any) -> Iterator[Stand]:
+    """Run a gateway with these settings in front of a demo provider; both end with the block.
+
+    ``client`` is a store's that is in this process, in the place of the one at ``store_url``.
+    """
     name = f"gateway-{secrets.token_hex(6)}"
     settings = replace(
         Settings(
@@ -472,7 +475,7 @@ def standing(store_url: str, **changed: Any) -> Iterator[Stand]:
 
     def serve() -> None:
         try:
-            asyncio.run(_serve(settings, ready, started, over))
+            asyncio.run(_serve(settings, client, ready, started, over))
         except BaseException as error:  # noqa: BLE001 - raised again in the thread that waits
             failed.append(error)
         finally:
@@ -492,14 +495,19 @@ def standing(store_url: str, **changed: Any) -> Iterator[Stand]:
         raise failed[0]
 
 
-async def _serve(settings: Settings, ready: list[Stand], started: threading.Event, over: threading.Event) -> None:
+async def _serve(
+    settings: Settings, held: Any, ready: list[Stand], started: threading.Event, over: threading.Event
+) -> None:
     clock, deferred, log_stream, book = Clock(), Deferred(), io.StringIO(), DemoBook()
     with pytest.MonkeyPatch.context() as patch:
         # The logger below is one a name for the whole process, and stays with its first stream.
         patch.setattr("spendgate.observability.SERVICE", settings.ledger_table)
         log = JsonLog(stream=log_stream)
     environ = {"PROVIDER_KEY": PROVIDER_KEY, "OTHER_KEY": "sk-CANARY-not-the-expected-one"}
-    wired = wire(settings, environ=environ, log=log, fallback=deferred, clock=clock)
+    with pytest.MonkeyPatch.context() as patch:
+        if held is not None:
+            patch.setattr("spendgate.wiring.dynamodb", lambda **_: held)
+        wired = wire(settings, environ=environ, log=log, fallback=deferred, clock=clock)
     create_tables(wired.ledger.client, ledger=settings.ledger_table, config=settings.config_table)
     gateway = Watched(create_app(wired.gateway, settings=settings, log=log))
     provider = Watched(create_demo_provider(book=book, expected_key=PROVIDER_KEY))
@@ -508,7 +516,7 @@ async def _serve(settings: Settings, ready: list[Stand], started: threading.Even
         stack.push_async_callback(wired.gateway.aclose, grace_seconds=1)
         url = await stack.enter_async_context(served(gateway, grace_seconds=1))
         # A client of its own, so that what the gateway asks of the store is told apart from what a test does.
-        client = dynamodb(region=settings.region, endpoint_url=settings.endpoint_url, validate=True)
+        client = held or dynamodb(region=settings.region, endpoint_url=settings.endpoint_url, validate=True)
         reader = Ledger(settings.ledger_table, client, wired.ledger.timing)
         config = Config(settings.config_table, settings.ledger_table, client, wired.ledger.timing)
         admin = Admin(reader, config, clock=clock, randomness=secrets.token_bytes, loopback_http=True)

@@ -9,18 +9,25 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from starlette.applications import Starlette
 
+from spendgate.asgi import create_app
 from spendgate.local.admin_api import admin_routes
 from spendgate.local.serving import served
+from spendgate.observability import JsonLog
 from tests.gateway.stand import FILE, Stand
+from tests.simulation.memory_store import MemoryStore
+from tests.surface.checks import Check, admin_answer, gateway_answer
 
 ROOT: Final = Path(__file__).parents[2]
 TOKEN: Final = "a-token-of-the-tests"
 METHODS: Final = ("get", "post", "delete", "put", "patch")
+TEXT_LENGTH_MAX: Final = 24
 _LIMITED: Final = "{usd: {day: 1000000, request: 1000}}"
 BUDGETS: Final = f"$: {{limits: {_LIMITED}, runs: {{limits: {_LIMITED}, expire_after: 24h, delegate: 1}}}}\n$/low: {{limits: {_LIMITED}}}"
 KEYS: Final = "$-key: {budget: $}\n$-other: {budget: $/low}"
@@ -28,12 +35,21 @@ KEYS: Final = "$-key: {budget: $}\n$-other: {budget: $/low}"
 MODELS: Final = {
     "/v1/messages": ("claude", "claude-at-bedrock"),
     "/model/": ("us.anthropic.claude-demo-v1:0",),
-    "embed": ("embed", "gpt"),
-    "batchEmbed": ("embed",),
+    "/v1/embeddings": ("gpt",),
+    "mbedContent": ("embed",),
     "/models/": ("gemini", "seeing"),
     "/v1/": ("gpt", "two"),
 }
 _PRICES: Final = 'prices:\n  - {provider: gpt-host, model: new, input: "1", output: "2", from: 2026-01-01}\n'
+
+
+class Memory(MemoryStore):
+    """A store in this process, as a stand takes it: thousands of requests to an emulator are mostly the emulator's time."""
+
+    meta = SimpleNamespace(events=SimpleNamespace(register=lambda *_: None))
+
+    def __init__(self) -> None:
+        super().__init__(lambda: datetime.now(UTC))
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +61,7 @@ class Site:
     document: dict[str, Any]
     headers: Mapping[str, str]
     log: io.StringIO
+    check: Check
 
     def unheard_of(self) -> str | None:
         """Return what no input may cause, where it has happened: a fault in the log, or a reservation without an end."""
@@ -63,14 +80,20 @@ def gateway_site(stand: Stand) -> Site:
     reservation = stand.chat(secrets[f"{stand.root}-key"]).headers["x-spendgate-reservation"]
     document = _named("gateway", {"run": ("known",), "x-spendgate-run": ("known", "r1"), "id": (reservation,)})
     for _, path, operation in operations(document):
-        _put(document, operation, {"model": next((names for part, names in MODELS.items() if part in path), ())})
+        models = next((names for part, names in MODELS.items() if part in path), ())
+        # Choices of so few that an answer stays short.
+        named: dict[str, Sequence[Any]] = {"model": models, "n": (1, 2)}
+        _put(document, operation, named)
+        if "batchEmbed" in path:
+            content = operation["requestBody"]["content"]["application/json"]
+            content["schema"]["properties"]["requests"]["items"]["properties"]["model"] = {"enum": ["models/embed"]}
     headers = {"authorization": f"Bearer {secrets[f'{stand.root}-key']}"}
-    return Site(stand, stand.url, document, headers, io.StringIO())
+    return Site(stand, stand.url, document, headers, io.StringIO(), gateway_answer)
 
 
 @contextmanager
-def admin_site(stand: Stand) -> Iterator[Site]:
-    """Serve the admin API beside a gateway that has had a few calls."""
+def admin_site(stand: Stand, *, whole: bool = False) -> Iterator[Site]:
+    """Serve the admin API of a gateway that has had a few calls; ``whole``: in one application with it, as a local run does."""
     key = stand.open_all(BUDGETS, KEYS)[f"{stand.root}-key"]
     stand.chat(key)
     stand.behave("silent_close")
@@ -94,10 +117,17 @@ def admin_site(stand: Stand) -> Iterator[Site]:
     log = io.StringIO()
     handler = logging.StreamHandler(log)
     logging.getLogger("spendgate").addHandler(handler)
-    serving = served(Starlette(routes=admin_routes(stand.admin, TOKEN)))
+    routes = tuple(admin_routes(stand.admin, TOKEN))
+    wired, said = stand.wired, JsonLog(stream=log)
+    app = (
+        create_app(wired.gateway, settings=stand.settings, log=said, routes=routes)
+        if whole
+        else Starlette(routes=routes)
+    )
+    serving = served(app)
     url = stand.run(serving.__aenter__())
     try:
-        yield Site(stand, url, document, {"authorization": f"Bearer {TOKEN}"}, log)
+        yield Site(stand, url, document, {"authorization": f"Bearer {TOKEN}"}, log, admin_answer)
     finally:
         stand.run(serving.__aexit__(None, None, None))
         logging.getLogger("spendgate").removeHandler(handler)
@@ -111,17 +141,52 @@ def operations(document: Mapping[str, Any]) -> Iterator[tuple[str, str, dict[str
                 yield method.upper(), path, item[method]
 
 
-def _named(name: str, known: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+def _named(name: str, known: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     """Return a document whose fields and parameters of these names have a value that is there."""
     document: dict[str, Any] = json.loads((ROOT / "docs" / f"{name}-openapi.json").read_text(encoding="utf-8"))
     # Whoever makes up keys beside the one that opens the surface is refused for having two of them.
     del document["security"], document["components"]["securitySchemes"]
     for _, _, operation in operations(document):
         _put(document, operation, known)
+        if "requestBody" in operation:
+            content = operation["requestBody"]["content"]["application/json"]
+            content["schema"] = _bounded(_whole(content["schema"], document))
     return document
 
 
-def _put(document: dict[str, Any], operation: dict[str, Any], known: Mapping[str, Sequence[str]]) -> None:
+def _whole(schema: Any, document: Mapping[str, Any]) -> Any:
+    """Return a schema with what it refers to put in."""
+    if isinstance(schema, dict) and "$ref" in schema:
+        return _whole(document["components"]["schemas"][schema["$ref"].rpartition("/")[2]], document)
+    if isinstance(schema, dict):
+        return {name: _whole(one, document) for name, one in schema.items()}
+    return [_whole(one, document) for one in schema] if isinstance(schema, list) else schema
+
+
+def _bounded(schema: Any) -> Any:
+    """Return a schema without the members that it does not name: the gateway refuses these, whatever they are.
+
+    Left open, nine of ten members of what is made up are of that kind, deep, slow to make, and refused at the first of them.
+    What goes against the document has them still.
+    """
+    if isinstance(schema, list):
+        return [_bounded(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    found = {name: _bounded(one) for name, one in schema.items()}
+    match found.get("type"):
+        case "object" if isinstance(found.get("properties"), dict):
+            found["additionalProperties"] = False
+        case "object" if "additionalProperties" not in found:
+            found |= {"additionalProperties": {"type": "string", "maxLength": TEXT_LENGTH_MAX}, "maxProperties": 2}
+        case "array":
+            found["maxItems"] = 3
+        case "string" if not found.keys() & {"enum", "pattern"}:
+            found["maxLength"] = TEXT_LENGTH_MAX
+    return found
+
+
+def _put(document: dict[str, Any], operation: dict[str, Any], known: Mapping[str, Sequence[Any]]) -> None:
     """Let an operation take these values only; whoever goes against the document sends others."""
     for parameter in operation.get("parameters", ()):
         if parameter["name"] in known:

@@ -24,8 +24,14 @@ async def served(
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(("127.0.0.1", port))
         listener.listen(1024)
+        # No WebSockets, whatever is installed: nothing of ours speaks them, and a connection that was upgraded got no answer.
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, lifespan="auto", timeout_graceful_shutdown=grace_seconds
+            app,
+            ws="none",
+            log_level="warning",
+            access_log=False,
+            lifespan="auto",
+            timeout_graceful_shutdown=grace_seconds,
         )
         server = _Embedded(config)
         serving = asyncio.create_task(server.serve(sockets=[listener]))
