@@ -68,7 +68,8 @@ def test_whether_input_contains_the_cache_is_decided_by_the_dialect_and_never_be
     report = ANTHROPIC.report(json.dumps({"usage": exclusive}).encode())
 
     assert cost(report.usage, uncached=1_000_000, read=100_000, output=5_000_000) == 64_053_000_000
-    assert chat_answer(inclusive).usage == Usage(cache_read=56322, output=87)
+    # More of the input was read from the cache than there is: whose convention it is cannot be known, so it settles nothing.
+    assert chat_answer(inclusive).problem == "usage_unusable"
 
 
 def test_openais_cache_writes_are_inside_the_input() -> None:

@@ -78,7 +78,7 @@ def test_a_plain_answer_is_input_and_output() -> None:
         (plain(10, 5, toolUsePromptTokenCount=30, totalTokenCount=45), Usage(input_uncached=40, output=5)),
         # The cache is inside the prompt.
         (plain(10, 5, cachedContentTokenCount=4), Usage(input_uncached=6, cache_read=4, output=5)),
-        (plain(10, 5, cachedContentTokenCount=40), Usage(cache_read=10, output=5)),
+        (plain(10, 5, cachedContentTokenCount=10), Usage(cache_read=10, output=5)),
         # What the total holds beside the rest is output.
         (plain(10, 5, totalTokenCount=100), Usage(input_uncached=10, output=90)),
         (plain(10, 5, totalTokenCount=1), Usage(input_uncached=10, output=5)),
@@ -94,6 +94,12 @@ def test_a_plain_answer_is_input_and_output() -> None:
 )
 def test_counts_become_disjoint_buckets(usage: Any, expected: Usage) -> None:
     assert used(usage) == expected
+
+
+def test_more_from_the_cache_than_there_is_settles_nothing() -> None:
+    report = answer(plain(10, 5, cachedContentTokenCount=11))
+
+    assert (report.problem, report.usage) == ("usage_unusable", None)
 
 
 def test_modalities_are_taken_out_of_the_counts_that_contain_them() -> None:

@@ -323,6 +323,10 @@ usages = st.fixed_dictionaries(
 
 @given(usage=usages)
 def test_the_buckets_add_up_to_what_was_reported(usage: dict[str, Any]) -> None:
+    told = usage.get("prompt_tokens_details") or {}
+    if any((told.get(name) or 0) > usage["prompt_tokens"] for name in ("cached_tokens", "cache_write_tokens")):
+        assert (answer(usage).problem, answer(usage).usage) == ("usage_unusable", None)
+        return
     buckets = used(usage)
     reasoning = (usage.get("completion_tokens_details") or {}).get("reasoning_tokens") or 0
     total = usage.get("total_tokens")
@@ -333,6 +337,15 @@ def test_the_buckets_add_up_to_what_was_reported(usage: dict[str, Any]) -> None:
         assert buckets.total == max(total, usage["prompt_tokens"] + max(usage["completion_tokens"], reasoning))
     elif reasoning <= usage["completion_tokens"]:
         assert buckets.output_total == usage["completion_tokens"]
+
+
+@pytest.mark.parametrize("name", ["cached_tokens", "cache_write_tokens"])
+def test_more_from_the_cache_than_there_is_settles_nothing(name: str) -> None:
+    """A relay of another convention counts the cache beside the prompt: all at the cache's rate would be too little."""
+    report = answer(plain(10, 5, prompt_tokens_details={name: 11}))
+
+    assert (report.problem, report.usage) == ("usage_unusable", None)
+    assert answer(plain(10, 5, prompt_tokens_details={name: 10})).problem is None
 
 
 odd = (

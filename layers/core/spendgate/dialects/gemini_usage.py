@@ -130,7 +130,9 @@ class _Tally:
             return "usage_grounding"
         # Nothing visible has no count of candidates; then only the total tells what was put out.
         silent = self.counts.get("candidates") is None and self.counts.get("total") is None
-        unusable = self.counts.unusable or self.counts.get("prompt") is None or silent
+        # The cache is inside the prompt: more than that is another convention, or a lie.
+        beyond = self.counts.detail("cached") > self.counts.detail("prompt")
+        unusable = self.counts.unusable or self.counts.get("prompt") is None or silent or beyond
         return "usage_unusable" if unusable else None
 
 

@@ -58,9 +58,12 @@ def problem_of(counts: Counts) -> str | None:
     """Name what is wrong with the counts; a missing total is as bad as a wrong one."""
     if not counts.seen:
         return "usage_missing"
-    if counts.unusable or _prompt(counts) is None or counts.get("completion") is None:
+    prompt = _prompt(counts)
+    if counts.unusable or prompt is None or counts.get("completion") is None:
         return "usage_unusable"
-    return None
+    # Here the cache is inside the prompt: more than that is another convention, or a lie. Which, nobody can tell; and a
+    # prompt that all came from the cache is the cheapest that there is.
+    return "usage_unusable" if max(_read(counts), counts.detail("cache_write")) > prompt else None
 
 
 def buckets(counts: Counts, *, long_writes: bool) -> Usage:
@@ -69,7 +72,7 @@ def buckets(counts: Counts, *, long_writes: bool) -> Usage:
     output = capped(_output(counts, prompt))
     # Details may overlap in compatible servers: each takes what the dearer ones left.
     write = min(counts.detail("cache_write"), prompt)
-    read = min(max(counts.detail("cached"), counts.detail("cache_hit")), prompt - write)
+    read = min(_read(counts), prompt - write)
     audio_input = min(counts.detail("audio_input"), prompt - write - read)
     image_input = min(counts.detail("image_input"), prompt - write - read - audio_input)
     audio_output = min(counts.detail("audio_output"), output)
@@ -91,6 +94,10 @@ def _prompt(counts: Counts) -> int | None:
     hits, misses = counts.get("cache_hit"), counts.get("cache_miss")
     both = None if hits is None or misses is None else hits + misses
     return max((count for count in (counts.get("prompt"), both) if count is not None), default=None)
+
+
+def _read(counts: Counts) -> int:
+    return max(counts.detail("cached"), counts.detail("cache_hit"))
 
 
 def _output(counts: Counts, prompt: int) -> int:
