@@ -1,6 +1,6 @@
 """Reads DynamoDB's expressions, as far as Spendgate writes them.
 
-What one may hold beside that (nested paths, arithmetic, sets, NOT, BETWEEN, IN ...) raises Unsupported, which nothing
+What one may hold beside that (nested paths, arithmetic, sets, NOT, IN ...) raises Unsupported, which nothing
 catches: a simulation never goes on after something that it does not understand. What was parsed is kept, since the code
 has few expressions.
 """
@@ -95,13 +95,14 @@ def key_condition(text: str) -> KeyCondition:
     parser = _Parser(text)
     paths = [parser.path()]
     parser.expect("=")
-    first, sign, bound = parser.value(), "=", None
+    first = parser.value()
+    bounds: tuple[tuple[str, str], ...] = ()
     if parser.ahead == "AND":
         parser.take()
         paths.append(parser.path())
-        sign, bound = parser.sign(), parser.value()
+        bounds = parser.bounds()
     parser.end()
-    return KeyCondition(tuple(paths), first, COMPARISONS[sign], bound, parser.placeholders)
+    return KeyCondition(tuple(paths), first, bounds, parser.placeholders)
 
 
 class _Parser:
@@ -155,6 +156,15 @@ class _Parser:
         if token not in COMPARISONS:
             raise Unsupported(f"the comparison {token!r} in {self.text!r}")
         return token
+
+    def bounds(self) -> tuple[tuple[str, str], ...]:
+        """Read a comparison with one value, or BETWEEN two."""
+        if self.ahead != "BETWEEN":
+            return ((self.sign(), self.value()),)
+        self.take()
+        low = self.value()
+        self.expect("AND")
+        return ((">=", low), ("<=", self.value()))
 
     def value(self) -> str:
         """Read a value's placeholder."""

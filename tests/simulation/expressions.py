@@ -70,12 +70,11 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class KeyCondition:
-    """``hash = value``, and maybe a comparison of the range."""
+    """``hash = value``, and maybe what the range compares with: one value, or two that it lies between."""
 
     paths: tuple[str, ...]
     first: str
-    compare: Callable[[Any, Any], bool]
-    bound: str | None
+    bounds: tuple[tuple[str, str], ...]
     placeholders: frozenset[str]
 
     def partition_of(self, values: Values) -> str:
@@ -84,7 +83,7 @@ class KeyCondition:
 
     def takes(self, second: str, values: Values) -> bool:
         """Tell whether a range is asked for."""
-        return self.bound is None or self.compare(second, values[self.bound]["S"])
+        return all(COMPARISONS[sign](second, values[value]["S"]) for sign, value in self.bounds)
 
 
 def any_of(parts: tuple[Holds, ...]) -> Holds:

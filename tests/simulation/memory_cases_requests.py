@@ -208,6 +208,17 @@ REQUESTS: Final = (
         after=ITEM,
     ),
     Case(
+        name="an index between two bounds, which both belong to it",
+        operation="query",
+        request={
+            "IndexName": "tree",
+            "KeyConditionExpression": "#p = :p AND #s BETWEEN :l AND :h",
+            "ExpressionAttributeNames": {"#p": "tree_pk", "#s": "tree_sk"},
+            "ExpressionAttributeValues": {":p": {"S": "/"}, ":l": {"S": "a"}, ":h": {"S": "a"}},
+        },
+        after=ITEM,
+    ),
+    Case(
         name="a scan for the beginning of an attribute",
         operation="scan",
         request={
