@@ -142,7 +142,7 @@ class Endings:
         """Return what a fair answer may be settled at."""
         found = {last.billed} | self._prices_of(held, last, last.bill)
         if actor.kind in ("sweep", "operator"):
-            # Whoever asks long after does not know for how long a cache was to keep what it wrote; the bound did.
+            # Whoever asks long after does not know for how long a cache was to keep what it wrote.
             longest = replace(last.bill, written=0, written_long=last.bill.written + last.bill.written_long)
             found |= {one for one in self._prices_of(held, last, longest) if one <= held.asked["usd"]}
         return found

@@ -110,11 +110,15 @@ def _read(look_up: LookUp, kind: Kind, reservation: Reservation, body: bytes) ->
 def _answer(kind: Kind, reservation: Reservation, body: bytes) -> UsageReport:
     """Read an answer of which nobody knows any more for how long its request let the cache keep what it wrote.
 
-    What tells no lifetime counts as the longest, unless that would cost more than was held: the bound knew what was asked.
+    What tells no lifetime counts as the longest. Where that alone would be more than was held, either the request asked for
+    the shorter or its bound was wrong; which, the record does not say, and so it proves nothing.
     """
     longest, shortest = (_read_as(kind, reservation, body, kept) for kept in _LIFETIMES)
-    is_ruled_out = _cost(reservation, shortest) <= reservation.asked.usd < _cost(reservation, longest)
-    return shortest if is_ruled_out else longest
+    if _cost(reservation, shortest) <= reservation.asked.usd < _cost(reservation, longest):
+        return UsageReport(
+            problem="for how long its cache keeps what was written is not said, and decides what it cost"
+        )
+    return longest
 
 
 def _read_as(kind: Kind, reservation: Reservation, body: bytes, kept: CacheWrite) -> UsageReport:
