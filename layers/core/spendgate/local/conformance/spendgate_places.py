@@ -6,7 +6,7 @@ import re
 import signal
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -83,10 +83,14 @@ class Target(Admin):
 
     def claim(self) -> None:
         """Look whether it answers, lets the suite in and has nothing that the suite's files would take away; Cannot."""
-        try:
-            self._check(NOTHING)
-        except (httpx.HTTPError, ValueError) as error:
-            raise Cannot(f"no gateway answers at {self.url}/admin: {error}") from error
+        with ExitStack() as undone:
+            # Who may not come in leaves nothing open; who may closes when it leaves.
+            undone.callback(self.close)
+            try:
+                self._check(NOTHING)
+            except (httpx.HTTPError, ValueError) as error:
+                raise Cannot(f"no gateway answers at {self.url}/admin: {error}") from error
+            undone.pop_all()
 
     def configure(self, text: str) -> None:
         """Apply a file, unless that would take away what is not the suite's own."""
