@@ -66,9 +66,13 @@ def report(
     if file is not None:
         _write_csv(file, found)
     if file is None or file.name != "-":
-        written = [] if file is None else [Text(f"{len(found['rows'])} rows are written to {clean(file.name)}.")]
+        written = [] if file is None else [_written(len(found["rows"]), file.name)]
         session.answer(found, *_shown(found, width=console_for_people().width), *written)
     return exit_codes.OK
+
+
+def _written(rows: int, name: str) -> Text:
+    return Text(f"{rows} {'row is' if rows == 1 else 'rows are'} written to {clean(name)}.")
 
 
 def _whole(gateway: Gateway, asked: Mapping[str, str | None]) -> dict[str, Any]:
