@@ -250,7 +250,7 @@ class _Streamed(Response):
         self.raw_headers = _encoded(reply.headers)
         self._relay = relay
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002 - ASGI's
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for piece in self._relay.pieces():

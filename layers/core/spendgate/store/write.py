@@ -124,6 +124,7 @@ class Update:
         if self._conditions:
             update["ConditionExpression"] = " AND ".join(self._conditions)
             update["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
+        # Put together member by member, which its type cannot follow.
         return {"Update": update}  # type: ignore[typeddict-item]
 
     def _write(self, verb: str, attribute: str, clause: str) -> None:
